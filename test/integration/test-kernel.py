@@ -533,6 +533,31 @@ def test_rotation(k):
     equal((len(events), discarded), (2 * N * len(apps), 0), "events")
 
 
+def test_other_clock(k):
+    """Another program sets an instance's clock: a rotation finds it, and what follows is right."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    clocks = [INSTANCES / name / "trace_clock" for name in own_instances(k)]
+    before = [clock.read_text() for clock in clocks]
+    for clock in clocks:
+        clock.write_text("uptime")
+    k.kymo("rotate")
+    equal([clock.read_text() for clock in clocks], before, "clocks")
+    notices = k.kymo("status").stdout
+    check("another program has set the clock" in notices and "to 'uptime'" in notices, notices)
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("rotate")
+    equal(k.kymo("status").stdout.count("another program has set the clock"), 1, "notices")
+    k.kymo("destroy")
+    times = [e.time for e in read(out)[0]]
+    equal(len(times), 2 * N, "events")
+    check(len(set(times)) > N, "events have no times of their own")
+
+
 def test_snapshot(k):
     """A snapshot has what the buffers hold, and disturbs nobody."""
     need_tracefs()

@@ -135,11 +135,15 @@ static int make_locked(
 	return ret;
 }
 
+/* Returns what the kernel calls the clock, or NULL. */
+static const char *clock_name(enum ky_clock clock)
+{
+	return clock == KY_CLOCK_TSC ? "x86-tsc" : clock == KY_CLOCK_MONOTONIC ? "mono" : NULL;
+}
+
 static int set_clock(const struct instance *i, enum ky_clock clock, char why[TRACEFS_WHY_MAX])
 {
-	const char *name = clock == KY_CLOCK_TSC	 ? "x86-tsc"
-			   : clock == KY_CLOCK_MONOTONIC ? "mono"
-							 : NULL;
+	const char *name = clock_name(clock);
 	int ret = name ? tracefs_write(i->dir, "trace_clock", name) : -EOPNOTSUPP;
 
 	if (ret < 0)
@@ -265,6 +269,25 @@ static int check_clock(const struct instance *i, enum ky_clock clock, char why[T
 		"the kernel's clock is not the session's (%llu is not between %llu and %llu): start the daemon with KYMO_CLOCK=monotonic, and create the session again",
 		(unsigned long long)marked, (unsigned long long)before, (unsigned long long)after);
 	return -EOPNOTSUPP;
+}
+
+/* The file has all names, the chosen one in brackets. */
+bool instance_keep_clock(const struct instance *i, enum ky_clock clock, char *other, size_t size)
+{
+	const char *name = clock_name(clock);
+	char *text = tracefs_read(i->dir, "trace_clock"), *chosen = text ? strchr(text, '[') : NULL;
+	bool kept = true;
+
+	if (chosen) {
+		chosen[1 + strcspn(chosen + 1, "]")] = '\0';
+		kept = !name || !strcmp(chosen + 1, name);
+	}
+	if (!kept) {
+		snprintf(other, size, "%s", chosen + 1);
+		tracefs_write(i->dir, "trace_clock", name);
+	}
+	free(text);
+	return kept;
 }
 
 int instance_make(struct instance *i, const struct tracefs *t, const struct instance_spec *spec,

@@ -47,6 +47,11 @@ void instance_init(struct instance *i);
 int instance_make(struct instance *i, const struct tracefs *t, const struct instance_spec *spec,
 	char why[TRACEFS_WHY_MAX]);
 int instance_record(const struct instance *i, bool on);
+/*
+ * Returns whether the instance still stamps with the clock. If another program has chosen another
+ * one, writes its name, and chooses the right one again, which clears the buffers.
+ */
+bool instance_keep_clock(const struct instance *i, enum ky_clock clock, char *other, size_t size);
 bool instance_is_recording(const struct instance *i);
 /*
  * Opens an instance whose directory and free_buffer are open again, and the one that serves it, for

@@ -489,10 +489,37 @@ static void set_record(struct kernel_set *set)
 	statedump_send(set);
 }
 
+/* A program that may write tracefs may choose the clock of any instance. */
+static void check_clock(const struct kernel_set *set)
+{
+	const struct session *s = set->channel->session;
+	bool kept;
+	char other[32];
+
+	if (!set->recording)
+		return;
+	kept = instance_keep_clock(&set->tasks, s->clock.clock, other, sizeof(other));
+	kept = instance_keep_clock(&set->main, s->clock.clock, other, sizeof(other)) && kept;
+	if (!kept)
+		session_notice(set->channel->session,
+			"channel '%s': another program has set the clock of the tracefs instance %s to '%s': events since then are missing or have wrong times",
+			set->channel->name, set->main.name, other);
+}
+
+void kernel_check_clocks(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel)
+			check_clock(c->kernel);
+}
+
 static void set_stop(struct kernel_set *set)
 {
 	static const struct tracker all;
 
+	check_clock(set);
 	instance_record(&set->main, false);
 	instance_record(&set->tasks, false);
 	set->recording = false;

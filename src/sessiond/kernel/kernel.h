@@ -92,6 +92,11 @@ bool session_has_kernel(const struct session *s);
  */
 void kernel_apply(struct session *s);
 void kernel_stop(struct session *s);
+/*
+ * Looks whether the kernel still stamps with the session's clock: at the end of each chunk, and at
+ * a snapshot. Another clock becomes a notice, and the session's is set again.
+ */
+void kernel_check_clocks(struct session *s);
 /* Records the state of the system again, where the session records now. */
 void kernel_dump_state(struct session *s);
 /* Removes all kernel sets of the session, whose consumer has ended. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/rotation.h"
 
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/model/contents.h"
 #include "sessiond/peers/consumer.h"
 #include "svc/log.h"
@@ -141,6 +142,7 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
+	kernel_check_clocks(r->session);
 	r->was_cleared = r->consumer->counts.cleared;
 	r->op = op;
 	barrier_init(&r->answer, &r->session->env->loop, &r->late);

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "sessiond/kernel/kernel.h"
 #include "svc/log.h"
 
 static void set_error(struct snapshot *sn, int error, const char *message)
@@ -130,6 +131,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, const
 	sn = calloc(1, sizeof(*sn));
 	if (!sn)
 		return -ENOMEM;
+	kernel_check_clocks(s);
 	sn->session = s;
 	sn->max_size = max_size;
 	sn->output = strdup(output);
