@@ -6,6 +6,7 @@ behind fails.
 """
 
 import os
+import re
 import sys
 
 import kymotest
@@ -74,6 +75,20 @@ def test_odd_text_of_babeltrace(k):
         except kymotest.Failure:
             continue
         check(False, f"accepted: {text!r}")
+
+
+def test_trace_in_parts(k):
+    """babeltrace2 reads a trace of many streams in parts: its events are the same, in order."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=("--buffers=thread", "--subbuf-size=4K", "--num-subbuf=2"))
+    k.app("pool", "-t", kymotest.MAX_STREAMS + 8, "-a", "-n", 500)
+    k.kymo("stop", "s")
+    equal(len(kymotest.stream_groups(trace)), 2, "parts")
+    (text, discarded), (whole, wanted) = kymotest.babeltrace(trace), kymotest.babeltrace_part(trace)
+    without_distance = lambda text: sorted(re.sub(r"\(\+\S+\)", "", text).splitlines())
+    equal((without_distance(text), discarded), (without_distance(whole), wanted), "events and discarded events")
+    times = [event.time for event in kymotest.events_of(text)]
+    check(times and times == sorted(times), "events are not in order of time")
 
 
 kymotest.main()

@@ -114,7 +114,7 @@ def check_attack(k, kinds, n_users=3, n_each=100):
         check_served(k)
         check(kymotest.SANITIZED or memory_mib(k) < MEMORY, f"the daemon takes {memory_mib(k):.0f} MiB")
     check(k.daemon.poll() is None, "the daemon died")
-    wait_for(lambda: not ask(k, "list-events")["applications"], "the applications to be forgotten")
+    wait_for(lambda: not ask(k, "list-events", brief=True)["applications"], "the applications to be forgotten")
     ask(k, "destroy", session="s")
 
 
