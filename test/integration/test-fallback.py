@@ -186,6 +186,7 @@ def test_aarch64(k):
     run_foreign(k, env, app, "64-bit", wrap)
 
 
+@without_sanitizers  # it has nothing of the build
 def test_aarch64_writer(k):
     """
     The assembly of the writers: the emulator has no restartable sequences, but runs their code.

@@ -6,10 +6,12 @@ run if it is not installed, and are traced if it is found, preloaded, or loaded 
 them disagree about a definition, neither ends.
 """
 
+import atexit
 import collections
 import pathlib
 import re
 import shutil
+import tempfile
 
 import kymotest
 from kymotest import LIBDIR, SOURCE, Skip, check, equal, read_trace
@@ -126,35 +128,49 @@ def wanted(compiler):
     return {**COMMON, LOG: 1, **({"nolink:in_template": 2} if compiler == "g++" else {})}
 
 
-def compile_to(k, name, text, *flags, compiler="gcc"):
-    source = k.top / f"{name}.{'cpp' if compiler == 'g++' else 'c'}"
+def compile_to(k, name, text, *flags, compiler="gcc", folder=None):
+    folder = folder or k.top
+    source = folder / f"{name}.{'cpp' if compiler == 'g++' else 'c'}"
     source.write_text(text)
-    (k.top / "tp.h").write_text(PROVIDER)
-    (k.top / "conflict-tp.h").write_text(CONFLICTING_PROVIDER)
-    includes = [f"-I{k.top}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
-    k.run([compiler, "-O2", "-Wall", "-Werror", *includes, "-D_GNU_SOURCE", "-o", k.top / name, source, *flags])
-    return k.top / name
+    (folder / "tp.h").write_text(PROVIDER)
+    (folder / "conflict-tp.h").write_text(CONFLICTING_PROVIDER)
+    includes = [f"-I{folder}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
+    k.run([compiler, "-O2", "-Wall", "-Werror", *includes, "-D_GNU_SOURCE", "-o", folder / name, source, *flags])
+    return folder / name
 
 
-def library(k, name, text, *flags, compiler="gcc"):
-    return compile_to(k, name + ".so", text, "-shared", "-fPIC", *flags, compiler=compiler)
+def library(k, name, text, *flags, **options):
+    return compile_to(k, name + ".so", text, "-shared", "-fPIC", *flags, **options)
 
 
 def links(k, *flags):
     return k.run(["gcc", *flags, "-xc", "-", "-o", k.top / "empty"], status=None, input="int main(void) { return 0; }\n").returncode == 0
 
 
+PROGRAMS = {}
+
+
 def programs(k, compiler):
-    """Yields (name, command, lines that make it work) of each form."""
-    plain = library(k, "work", WORK, compiler=compiler)
-    yield "loaded", compile_to(k, "main", MAIN, "-ldl"), str(plain)
-    yield "shared", compile_to(k, "main-shared", MAIN, "-DLINKED", plain, f"-Wl,-rpath,{k.top}", "-ldl"), "work"
-    source = k.top / ("work-object.cpp" if compiler == "g++" else "work-object.c")
+    """
+    Returns (name, command, lines that make it work) of each form. Compiles them once for all tests.
+    """
+    if compiler not in PROGRAMS:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-nolink-"))
+        atexit.register(shutil.rmtree, folder)
+        PROGRAMS[compiler] = list(compile_programs(k, compiler, folder))
+    return PROGRAMS[compiler]
+
+
+def compile_programs(k, compiler, folder):
+    plain = library(k, "work", WORK, compiler=compiler, folder=folder)
+    yield "loaded", compile_to(k, "main", MAIN, "-ldl", folder=folder), str(plain)
+    yield "shared", compile_to(k, "main-shared", MAIN, "-DLINKED", plain, f"-Wl,-rpath,{folder}", "-ldl", folder=folder), "work"
+    source = folder / ("work-object.cpp" if compiler == "g++" else "work-object.c")
     source.write_text(WORK)
     for form in ([], ["-no-pie", "-fno-pie"], ["-flto"], ["-O0"], ["-Wl,--gc-sections", "-ffunction-sections", "-fdata-sections"]):
         name = "-".join(["program", *(f.strip("-").replace(",", "") for f in form)])
-        k.run([compiler, "-O2", "-c", f"-I{k.top}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}", *form, "-o", k.top / "work.o", source])
-        yield name, compile_to(k, name, MAIN, "-DLINKED", *form, k.top / "work.o", "-lstdc++", "-ldl"), "work"
+        k.run([compiler, "-O2", "-c", f"-I{folder}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}", *form, "-o", folder / "work.o", source])
+        yield name, compile_to(k, name, MAIN, "-DLINKED", *form, folder / "work.o", "-lstdc++", "-ldl", folder=folder), "work"
 
 
 def run_program(k, app, env, *lines):
@@ -199,7 +215,7 @@ def test_absent(k):
     for compiler in ("gcc", "g++"):
         for name, found in events(k, NOWHERE, compiler=compiler):
             equal(found, {}, f"events of {name}")
-        check_dependencies(k, k.top / "work.so")
+        check_dependencies(k, pathlib.Path(programs(k, compiler)[0][2]))
         k.stop_daemon()
 
 
