@@ -82,10 +82,15 @@ static void check_session(struct check *c, const struct kymo_value *s)
 		add_problem(c, CHECK_WARNING, s, "is %s", state);
 }
 
-static void check_sessions(struct check *c, const struct kymo_value *sessions)
+static void check_sessions(struct check *c, const struct monitored *m)
 {
+	const struct kymo_value *sessions = kymo_value_get(m->sessions, "sessions");
+	const struct kymo_value *lost = kymo_value_get(m->listed, "notes");
 	size_t n = kymo_value_count(sessions);
 
+	for (size_t i = 0; i < kymo_value_count(lost); i++)
+		add_problem(
+			c, CHECK_CRITICAL, NULL, "%s", kymo_value_string(kymo_value_at(lost, i)));
 	for (size_t i = 0; i < n; i++)
 		check_session(c, kymo_value_at(sessions, i));
 	if (c->state == CHECK_OK)
@@ -134,8 +139,8 @@ int monitor_check(struct cli *cli)
 		return cli_usage(
 			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", within);
 	monitor_read(cli, &m);
-	if (!m.error && !m.unknown)
-		check_sessions(&c, kymo_value_get(m.sessions, "sessions"));
+	if (!m.error && !m.refusal)
+		check_sessions(&c, &m);
 	else
 		add_problem(&c,
 			m.error == -ENOENT || m.error == -EACCES ? CHECK_UNKNOWN : CHECK_CRITICAL,

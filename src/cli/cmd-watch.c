@@ -58,17 +58,21 @@ static bool wait_retry(void)
 	return poll(&p, 1, RETRY_MS) <= 0 || !(p.revents & (POLLERR | POLLHUP));
 }
 
-/* Returns CLI_OK, or another exit code after a report; *ret_missing: there is no such session. */
+/*
+ * Returns CLI_OK, or another exit code after a report. With missing, it does not report that there
+ * is no such session, but stores whether there is.
+ */
 static int begin_watch(
-	struct cli *cli, struct kymo_ctl *ctl, const char *session, bool all, bool *ret_missing)
+	struct cli *cli, struct kymo_ctl *ctl, const char *session, bool all, bool *missing)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	int r = kymo_ctl_watch(ctl, session, all, &reply);
 
-	*ret_missing = r >= 0 && !strcmp(kymo_reply_code(reply), "not-found");
+	if (missing)
+		*missing = r >= 0 && !strcmp(kymo_reply_code(reply), "not-found");
 	if (r < 0)
 		return cli_fail(cli, "failed", "cannot watch: %s", strerror(-r));
-	if (!kymo_reply_ok(reply) && !*ret_missing)
+	if (!kymo_reply_ok(reply) && !(missing && *missing))
 		return cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
 	return CLI_OK;
 }
@@ -145,19 +149,15 @@ static int run(struct cli *cli)
 	const char *given = cli_get(cli, "count");
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	uint64_t count = UINT64_MAX;
-	bool missing;
 	int code;
 
 	if (given && (ky_parse_number(given, INT64_MAX, &count) < 0 || !count))
 		return cli_usage(cli, "bad number of messages '%s'", given);
 	code = cli_connect(cli, &ctl);
 	if (!code)
-		code = begin_watch(cli, ctl, session, cli_has(cli, "all"), &missing);
+		code = begin_watch(cli, ctl, session, cli_has(cli, "all"), NULL);
 	if (code)
 		return code;
-	if (missing)
-		return cli_fail(cli, "not-found",
-			"there is no session '%s': 'kymo list' shows them", session);
 	signal(SIGPIPE, SIG_IGN);
 	return watch(cli, ctl, session, count);
 }

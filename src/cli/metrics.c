@@ -351,7 +351,7 @@ int monitor_metrics(struct cli *cli)
 		return cli_usage(cli,
 			"--metrics has a format of its own: 'kymo status --json' has the same as JSON");
 	monitor_read(cli, &m);
-	if (!m.error && m.unknown)
+	if (!m.error && m.refusal)
 		code = cli_fail(cli, "no-session", "%s", monitor_why(cli, &m));
 	else
 		print_all(&m);

@@ -19,23 +19,27 @@ static int read_session(struct kymo_ctl *ctl, const char *name, struct monitored
 
 	if (!r)
 		r = kymo_ctl_call(ctl, "status", params, &reply);
-	if (r || !kymo_reply_ok(reply)) {
-		m->unknown = !r;
+	if (r)
 		return r;
+	if (!kymo_reply_ok(reply)) {
+		kymo_value_free(m->refusal);
+		m->refusal = reply;
+		reply = NULL;
+		return 0;
 	}
 	return kymo_value_add(m->sessions, "sessions", kymo_value_get(reply, "session"));
 }
 
 static int read_all(struct kymo_ctl *ctl, struct monitored *m)
 {
-	_cleanup_value_ struct kymo_value *reply = NULL;
-	int r = kymo_ctl_call(ctl, "list", NULL, &reply);
-	const struct kymo_value *list = kymo_value_get(reply, "sessions");
+	int r = kymo_ctl_call(ctl, "list", NULL, &m->listed);
+	const struct kymo_value *list = kymo_value_get(m->listed, "sessions");
 
 	for (size_t i = 0; i < kymo_value_count(list) && !r; i++)
 		r = read_session(
 			ctl, kymo_value_string(kymo_value_get(kymo_value_at(list, i), "name")), m);
-	m->unknown = false;
+	kymo_value_free(m->refusal);
+	m->refusal = NULL;
 	return r;
 }
 
@@ -62,13 +66,15 @@ void monitor_free(struct monitored *m)
 {
 	kymo_value_free(m->hello);
 	kymo_value_free(m->sessions);
+	kymo_value_free(m->refusal);
+	kymo_value_free(m->listed);
 }
 
 const char *monitor_why(struct cli *cli, const struct monitored *m)
 {
 	switch (m->error) {
 	case 0:
-		return "there is no such session";
+		return kymo_reply_error(m->refusal);
 	case -ENOENT:
 		return cli_no_daemon();
 	case -ENOEXEC:

@@ -17,7 +17,8 @@ struct monitored {
 	 * another -errno of libkymo-ctl
 	 */
 	int error;
-	bool unknown; /* there is no such session */
+	struct kymo_value *refusal; /* the daemon's reply if there is no such session, else NULL */
+	struct kymo_value *listed;  /* the daemon's list of all; NULL if one was asked for */
 };
 
 #define MONITOR_TIMEOUT_MS 8000 /* monitoring systems wait for ten seconds */

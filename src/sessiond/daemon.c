@@ -9,6 +9,7 @@
 
 #include "sessiond/control/client.h"
 #include "sessiond/journal.h"
+#include "sessiond/model/lost.h"
 #include "sessiond/model/quota.h"
 #include "sessiond/model/seconds.h"
 #include "sessiond/model/surplus.h"
@@ -484,6 +485,7 @@ void daemon_deinit(struct daemon *d)
 		client_free(c);
 	ky_list_foreach_safe (s, s_tmp, &d->env.sessions, node)
 		session_abandon(s);
+	lost_clear(&d->env);
 	ky_list_foreach_safe (a, a_tmp, &d->peers.apps, node)
 		app_free(a);
 	ky_list_foreach_safe (p, p_tmp, &d->peers.processes, node)

@@ -9,6 +9,7 @@
 #include "sessiond/journal.h"
 #include "sessiond/kernel/events.h"
 #include "sessiond/model/context.h"
+#include "sessiond/model/lost.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
@@ -478,7 +479,7 @@ static bool replay_session(struct env *e, const char *name)
 	if (s)
 		session_lose(s);
 	else
-		ky_error(
+		lost_add(e, e->uid, name,
 			"session '%s' is lost: its journal is of another version or damaged, or its --shm-path directory was removed; its trace ends here",
 			name);
 	unlink(path);

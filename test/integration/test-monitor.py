@@ -77,7 +77,7 @@ def test_no_daemon(k):
 def test_states(k):
     k.start_daemon()
     check("0 sessions" in checked(k, 0), "a daemon without sessions")
-    check("no such session" in checked(k, 2, "s"), "an unknown session")
+    check("no session 's'" in checked(k, 2, "s"), "an unknown session")
     k.kymo("status", "--metrics", "s", status=1)
     k.record("emit:*")
     equal(checked(k, 0, "s"), "KYMO OK: 1 session, 0 events recorded, 0 discarded", "line")

@@ -264,6 +264,12 @@ def test_both_killed(k):
     restart(k)
     check("session 's' is lost" in k.daemon_log(), k.daemon_log())
     equal(k.request(command="list")["sessions"], [], "sessions")
+    for args, status in ((("list",), 0), (("status", "s"), 1), (("watch", "s"), 1), (("list",), 0)):
+        done = k.kymo(*args, status=status)
+        check("session 's' is lost" in done.stdout + done.stderr, f"{args} does not name the session: {done}")
+    check("CRITICAL: session 's' is lost" in k.run([kymotest.CLI, "status", "--check"], status=2).stdout, "status --check")
+    check("session 's' is lost" in k.kymo("destroy", "s", status=1).stderr, "destroy")
+    check("lost" not in k.kymo("list").stdout, "a session that was destroyed is still listed as lost")
     k.traces.joinpath("s").rename(k.traces / "old")
     k.record("emit:*")
 

@@ -4,6 +4,7 @@
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
 #include "sessiond/model/contents.h"
+#include "sessiond/model/lost.h"
 #include "sessiond/peers/steps.h"
 #include "svc/check.h"
 #include "svc/log.h"
@@ -16,11 +17,17 @@ bool request_may_touch(const struct request *r, const struct session *s)
 	return r->peer.uid == 0 || r->peer.uid == s->uid;
 }
 
-/* Refuses a name that no session of the caller's has. */
-static enum outcome refuse_name(struct request *r, const char *name)
+enum outcome request_refuse_name(struct request *r, const char *name)
 {
+	const struct lost *l = lost_find(r->env, r->peer.uid, name);
 	const struct session *s;
 
+	if (l) {
+		request_refuse(r, "not-found", "%s", l->why);
+		if (!strcmp(r->command->name, "destroy"))
+			lost_forget(r->env, name);
+		return REFUSED;
+	}
 	ky_list_foreach (s, &r->env->sessions, node) {
 		if (request_may_touch(r, s) && name_is_meant(name, s->name)) {
 			return request_refuse(r, "not-found",
@@ -92,7 +99,7 @@ static enum outcome find_session(struct request *r)
 			"session '%s' belongs to the user with uid %u: only that user and root may use it",
 			r->session->name, (unsigned)r->session->uid);
 	if (name)
-		return refuse_name(r, name);
+		return request_refuse_name(r, name);
 	return request_refuse(r, "no-session",
 		"there is no current session: name one, choose one with 'kymo set-session NAME', or make one with 'kymo create'");
 }

@@ -4,6 +4,7 @@
 
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
+#include "sessiond/model/lost.h"
 #include "sessiond/model/seconds.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/collector.h"
@@ -276,10 +277,11 @@ static enum outcome create(struct request *r)
 		return request_refuse(r, "usage", "'seconds': %u at most", SECONDS_MAX);
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
 		return request_refuse(r, "usage", "'%s' is no clock of a session here", spec.clock);
+	lost_forget(e, spec.name);
 	if (r->timed_out)
 		reply_note(r,
 			"the collector of system state does not answer: the session does without it");
-	if (*e->peers->collector->trouble)
+	if (*e->peers->collector->trouble && e->peers->collector->state != COLLECTOR_NONE)
 		reply_note(r,
 			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
 			e->peers->collector->trouble);
@@ -305,10 +307,14 @@ enum outcome run_set_session(struct request *r)
 enum outcome run_list(struct request *r)
 {
 	const struct session *s;
+	const struct lost *l;
 
 	reply_add(r, "sessions", json_object_new_array());
 	ky_list_foreach (s, &r->env->sessions, node)
 		if (request_may_touch(r, s))
 			reply_add_to(r, "sessions", report_session_brief(s));
+	ky_list_foreach (l, &r->env->lost, node)
+		if (lost_is_known_to(l, r->peer.uid))
+			reply_note(r, "%s ('kymo destroy %s' forgets it)", l->why, l->name);
 	return DONE;
 }

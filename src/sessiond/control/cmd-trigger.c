@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* add-trigger, list-triggers, remove-trigger, watch. */
+#include "sessiond/control/client.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/json.h"
 #include "sessiond/peers/app.h"
@@ -96,8 +97,7 @@ enum outcome run_list_triggers(struct request *r)
 	struct session *s;
 
 	if (name && !session_find(r->env, name))
-		return request_refuse(
-			r, "not-found", "there is no session '%s': 'kymo list' shows them", name);
+		return request_refuse_name(r, name);
 	firing_look_all(r->env); /* the counts are those of now */
 	reply_add(r, "triggers", json_object_new_array());
 	ky_list_foreach (s, &r->env->sessions, node)
@@ -182,8 +182,7 @@ enum outcome run_watch(struct request *r)
 	struct session *s = name ? session_find(r->env, name) : NULL;
 
 	if (name && !s)
-		return request_refuse(
-			r, "not-found", "there is no session '%s': 'kymo list' shows them", name);
+		return request_refuse_name(r, name);
 	if (s && !request_may_touch(r, s))
 		return request_refuse(r, "permission",
 			"session '%s' belongs to the user with uid %u: only that user and root may use it",

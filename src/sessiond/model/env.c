@@ -8,6 +8,7 @@ void env_init(struct env *e)
 	memset(e, 0, sizeof(*e));
 	ky_list_init(&e->observers);
 	ky_list_init(&e->sessions);
+	ky_list_init(&e->lost);
 	users_init(&e->users, &e->loop);
 }
 

@@ -19,6 +19,7 @@ struct rundir;
 struct env {
 	struct ky_loop loop;
 	struct ky_list observers, sessions;
+	struct ky_list lost; /* sessions, of a predecessor (lost.h) */
 	struct users users;
 	/* The other storeys, which the model does not know: applications and consumers, clients. */
 	struct peers *peers;

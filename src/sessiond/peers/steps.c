@@ -5,6 +5,7 @@
 
 #include "sessiond/kernel/kernel.h"
 #include "sessiond/model/context.h"
+#include "sessiond/model/lost.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/orders.h"
@@ -58,11 +59,11 @@ void session_lose(struct session *s)
 	if (s->state == SESSION_ENDING)
 		ky_info("session '%s' has ended", s->name);
 	else if (s->shm_path)
-		ky_error(
+		lost_add(s->env, s->uid, s->name,
 			"session '%s' was killed: 'kymo recover %s' writes out what its buffers hold",
 			s->name, s->shm_path);
 	else
-		ky_error(
+		lost_add(s->env, s->uid, s->name,
 			"session '%s' is lost: its consumer has ended too; its trace ends where that had written to (%s)",
 			s->name, s->output);
 	OBSERVE(s->env, session_ended, s);
