@@ -885,12 +885,16 @@ static void end_root(struct recording *rec)
 static void finish(struct recording *rec, int exit_code)
 {
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
 	const struct kymo_value *session = NULL, *written, *warnings;
 	char path[PATH_MAX] = "";
 	bool flies = rec->flights.ctl;
 	size_t left = 0;
 
-	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
+	if (params)
+		kymo_value_set_bool(params, "without_losses",
+			!cli_has(rec->cli, "snapshot")); /* the summary has them */
+	if (kymo_ctl_call(rec->daemon.ctl, "status", params, &status) == 0)
 		left = count_left(rec, kymo_value_get(status, "session"));
 	warnings = kymo_value_get(status, "warnings");
 	end_root(rec);

@@ -88,7 +88,7 @@ static void report_given_up(FILE *to, const struct kymo_value *session)
 	fprintf(to,
 		"  %" PRIu64
 		" buffer%s given up, as an application has overwritten the control words; %" PRIu64
-		" of the recorded events %s apart, in directories 'damaged' of the trace\n",
+		" of the recorded events %s apart, in directories 'damaged' of the trace; it may have overwritten their counts of discarded events, too\n",
 		n, n == 1 ? " was" : "s were", damaged, damaged == 1 ? "is" : "are");
 	fprintf(to,
 		"  Applications that share these buffers record nothing more into them: 'kymo destroy' and "

@@ -153,6 +153,19 @@ def test_nothing(k):
         check(says in record(k, kymotest.APPS / "emit", "-n", 3).stderr, f"KYMO_OFF={value}")
 
 
+def test_losses_are_told_once(k):
+    """The summary has the losses and what to do; no warning repeats them otherwise."""
+    small = ("--subbuf-size=4K", "--num-subbuf=2", "--burst-size=0")
+    told = record(k, *small, "-o", k.top / "full", "--", kymotest.APPS / "emit", "-n", 100000).stderr
+    equal(told.count("discarded because the buffers were full"), 1, told)
+    script = f"{kymotest.APPS}/rules 2 >{k.top}/1; {kymotest.APPS}/rules-other 2 >{k.top}/2"
+    told = record(k, "--event-conflict=refuse", "-o", k.top / "refused", "--", "sh", "-c", script).stderr
+    equal((told.count("is counted as discarded: it is defined as"), told.count("another definition of the name came first")), (2, 1), told)
+    check("kymo set" not in told and "4 discarded" in told, told)
+    told = record(k, "-o", k.top / "separate", "--", "sh", "-c", script).stderr
+    equal((told.count("is recorded as another event of that name"), told.count("0 discarded")), (2, 1), told)
+
+
 def test_exit_status(k):
     for status in (0, 1, 7, 255):
         record(k, "--no-summary", "sh", "-c", f"exit {status}", status=status)

@@ -36,7 +36,7 @@ static enum outcome run_list_events(struct request *r)
 static enum outcome answer_status(struct request *r)
 {
 	reply_add(r, "session", report_session(r->session));
-	reply_add(r, "warnings", report_warnings(r->session));
+	reply_add(r, "warnings", report_warnings(r->session, !request_bool(r, "without_losses")));
 	return DONE;
 }
 
@@ -114,7 +114,7 @@ const struct command commands[] = {
 	{"list-loggers", SCOPE_NONE, run_list_loggers, {{0}}},
 	{"sample", SCOPE_SESSION, run_sample,
 		{{"frequency", PARAM_NUMBER, false}, {"pid", PARAM_NUMBER, false}}},
-	{"status", SCOPE_SESSION, run_status, {{0}}},
+	{"status", SCOPE_SESSION, run_status, {{"without_losses", PARAM_BOOL, false}}},
 	{"set-session", SCOPE_SESSION, run_set_session, {{0}}},
 	{0},
 };

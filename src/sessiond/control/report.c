@@ -394,12 +394,11 @@ static void append_text(void *list, const char *text)
 	json_append(list, json_object_new_string(text));
 }
 
-/* refused_only: without those that are recorded all the same. */
-static struct json_object *report_conflicts(const struct session *s, bool refused_only)
+static struct json_object *report_refused(const struct session *s)
 {
 	struct json_object *list = json_object_new_array();
 
-	conflicts_report(s, refused_only, append_text, list);
+	conflicts_report(s, CONFLICTS_REFUSED, append_text, list);
 	return list;
 }
 
@@ -421,7 +420,7 @@ struct json_object *report_session(const struct session *s)
 	add_string(o, "clock", clock);
 	add_number(o, "snapshots", recording_of(s)->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
-	json_add(o, "refused", report_conflicts(s, true));
+	json_add(o, "refused", report_refused(s));
 	ky_list_foreach (c, &s->channels, node)
 		json_append(channels, report_channel(c));
 	json_add(o, "channels", channels);
@@ -704,7 +703,6 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 			KY_MIN(n->discarded, n->discarded_too_big + n->discarded_refused +
 						     n->discarded_no_slot +
 						     n->discarded_interrupted);
-	struct ky_buf gaps = {0};
 
 	warn_of_discarded(list, full,
 		" because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
@@ -716,10 +714,6 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 		" because the recording was interrupted at every attempt, as by a debugger that executes single steps");
 	warn_of_discarded(
 		list, n->discarded_refused, " because another definition of the name came first");
-	session_put_gaps(s, &gaps);
-	if (gaps.data)
-		add_warning(list, "%s", gaps.data);
-	ky_buf_deinit(&gaps);
 	if (n->unwritten)
 		add_warning(list, "%" PRIu64 " event%s could not be written", n->unwritten,
 			n->unwritten == 1 ? "" : "s");
@@ -727,14 +721,24 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 		add_warning(list,
 			"%" PRIu64
 			" buffer%s given up: an application has overwritten the control words; %" PRIu64
-			" recorded event%s apart, in directories 'damaged' of the trace. Applications that use these buffers record nothing more into them; those that start later get others",
+			" recorded event%s apart, in directories 'damaged' of the trace; it may have overwritten their counts of discarded events, too. Applications that use these buffers record nothing more into them; those that start later get others",
 			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were", n->damaged,
 			n->damaged == 1 ? " is" : "s are");
 	if (s->error)
 		add_warning(list, "%s", s->error);
 }
 
-struct json_object *report_warnings(const struct session *s)
+static void warn_of_gaps(struct json_object *list, const struct session *s)
+{
+	struct ky_buf gaps = {0};
+
+	session_put_gaps(s, &gaps);
+	if (gaps.data)
+		add_warning(list, "%s", gaps.data);
+	ky_buf_deinit(&gaps);
+}
+
+struct json_object *report_warnings(const struct session *s, bool losses)
 {
 	struct json_object *list = json_object_new_array();
 	const struct notice *n;
@@ -742,11 +746,13 @@ struct json_object *report_warnings(const struct session *s)
 	warn_of_silence(list, s);
 	warn_of_rules(list, s);
 	warn_of_trackers(list, s);
-	conflicts_report(s, false, append_text, list);
+	conflicts_report(s, losses ? CONFLICTS_ALL : CONFLICTS_RECORDED, append_text, list);
 	ky_list_foreach (n, &s->notices, node)
 		add_warning(list, "%s", n->text);
 	if (s->n_notices_lost)
 		add_warning(list, "%u more warnings were left out", s->n_notices_lost);
-	warn_of_losses(list, s);
+	if (losses)
+		warn_of_losses(list, s);
+	warn_of_gaps(list, s);
 	return list;
 }

@@ -28,7 +28,10 @@ struct json_object *report_tracked(const struct session *s);
  * fields.
  */
 struct json_object *report_applications(const struct env *e, uid_t uid, bool brief);
-/* Reports reasons why less is recorded than expected: a list of sentences. */
-struct json_object *report_warnings(const struct session *s);
+/*
+ * Reports reasons why less is recorded than expected: a list of sentences. Without losses, it
+ * leaves out what report_session has as counts and in `refused`.
+ */
+struct json_object *report_warnings(const struct session *s, bool losses);
 
 #endif

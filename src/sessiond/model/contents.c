@@ -76,7 +76,7 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 	return count;
 }
 
-static void report_set(const struct ring_set *set, bool refused_only,
+static void report_set(const struct ring_set *set, enum conflicts which,
 	void (*each)(void *arg, const char *text), void *arg)
 {
 	struct ky_hnode *n, *tmp;
@@ -87,7 +87,8 @@ static void report_set(const struct ring_set *set, bool refused_only,
 		const struct set_event *e = ky_container_of(n, struct set_event, node);
 		struct ky_buf text = {0};
 
-		if (!e->rival || (refused_only && e->id != KY_MAP_REFUSED))
+		if (!e->rival || !(which & (e->id == KY_MAP_REFUSED ? CONFLICTS_REFUSED
+								    : CONFLICTS_RECORDED)))
 			continue;
 		conflict_describe(&text, set->channel, e);
 		if (text.data)
@@ -96,7 +97,7 @@ static void report_set(const struct ring_set *set, bool refused_only,
 	}
 }
 
-void conflicts_report(const struct session *s, bool refused_only,
+void conflicts_report(const struct session *s, enum conflicts which,
 	void (*each)(void *arg, const char *text), void *arg)
 {
 	const struct channel *c;
@@ -104,5 +105,5 @@ void conflicts_report(const struct session *s, bool refused_only,
 
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach (set, &c->sets, node)
-			report_set(set, refused_only, each, arg);
+			report_set(set, which, each, arg);
 }

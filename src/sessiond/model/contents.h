@@ -21,8 +21,10 @@ bool channel_has_buffers(const struct channel *c);
  * applications have now, or ever had.
  */
 unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
-/* Calls each with the text of every conflict of the session. */
-void conflicts_report(const struct session *s, bool refused_only,
+/* Which conflicts: of definitions that are refused, or recorded all the same. */
+enum conflicts { CONFLICTS_REFUSED = 1, CONFLICTS_RECORDED = 2, CONFLICTS_ALL = 3 };
+/* Calls each with the text of every such conflict of the session. */
+void conflicts_report(const struct session *s, enum conflicts which,
 	void (*each)(void *arg, const char *text), void *arg);
 
 #endif

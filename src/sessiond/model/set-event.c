@@ -22,7 +22,9 @@ void conflict_describe(struct ky_buf *to, const struct channel *c, const struct 
 		refused ? "counted as discarded" : "recorded as another event of that name",
 		here.data ? here.data : "", first->by.name, (int)first->by.pid,
 		there.data ? there.data : "");
-	if (refused)
+	if (refused && c->session->env->bound)
+		ky_buf_puts(to, "; without --event-conflict=refuse, both are recorded");
+	else if (refused)
 		ky_buf_printf(to, "; 'kymo set -s %s -c %s event-conflict=separate' records both",
 			c->session->name, c->name);
 	ky_buf_deinit(&here);
