@@ -165,11 +165,13 @@ def test_failure(k):
 
 
 def test_missing(k):
-    """The daemon reports it once."""
+    """The daemon reports it once, and to whoever wants its events."""
     k.daemon = k.spawn_daemon(env=libexec(k), collector=True)
     wait_for(k.answers, "the daemon")
     equal(k.kymo("create", "s", "-o", k.traces / "s").stdout.count("note"), 0, "notes")
     equal(k.daemon_log().count("kymo-collectd"), 1, "lines about it")
+    said = k.kymo("enable-event", "kymo_vm:*").stdout
+    check("rule 'kymo_vm:*' matches nothing: the collector of system state is not installed" in said, said)
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
 
 

@@ -237,6 +237,16 @@ static void put_agents(struct ky_buf *to, const struct agents *a)
 		ky_buf_puts(to, "no program with an agent of this kind has connected");
 }
 
+/* Why there are no events of the system's state, if there are none for any rule. */
+static void put_collector(struct ky_buf *to, const struct env *e)
+{
+	if (!e->peers->collector->wanted && !e->bound)
+		ky_buf_puts(to, "kymo-sessiond was started with --no-collectd; ");
+	else if (*e->peers->collector->trouble)
+		ky_buf_printf(
+			to, "the collector of system state %s; ", e->peers->collector->trouble);
+}
+
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
 	const struct env *e = c->session->env;
@@ -244,6 +254,8 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 	const char *own = NULL;
 
 	ky_buf_printf(to, "rule '%s' matches nothing: ", r->pattern);
+	if (wants_own(r))
+		put_collector(to, e);
 	if (agents_is_pattern(r->pattern))
 		put_agents(to, e->peers->agents);
 	else if (find_examples(c, r, examples, &own))
@@ -257,9 +269,4 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
-	if (!e->peers->collector->wanted && !e->bound && wants_own(r))
-		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
-	else if (wants_own(r) && *e->peers->collector->trouble)
-		ky_buf_printf(
-			to, "; the collector of system state %s", e->peers->collector->trouble);
 }

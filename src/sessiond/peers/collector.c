@@ -124,6 +124,7 @@ static void start_collector(struct collector *c)
 	if (program_find(NAME, path, sizeof(path)) < 0) {
 		ky_info("kymo-" NAME
 			" is not installed: sessions do not record the state of the system");
+		snprintf(c->trouble, sizeof(c->trouble), "is not installed");
 		c->state = COLLECTOR_NONE;
 		return;
 	}
