@@ -55,8 +55,11 @@ const struct cli_command *const cli_commands[] = {
 	NULL,
 };
 
-/* Commands of later versions; args.c has such options. */
-static const char *const later[] = {"metadata"};
+/* Commands of lttng(1) that are refused: why, or what to use instead. args.c has such options. */
+static const char *const refused[][2] = {
+	{"metadata",
+		"a trace's metadata is always complete; of applications' state, 'kymo regenerate'"},
+};
 
 /* Options before the command. */
 static const struct cli_option global_options[] = {
@@ -252,8 +255,8 @@ static int check_count(struct cli *cli)
 		return cli_usage(
 			cli, "an argument is missing: usage: kymo %s %s", c->name, c->synopsis);
 	if (cli->args.n_pos > c->max_args)
-		return cli_usage(cli, "unexpected argument '%s': usage: kymo %s %s",
-			cli->args.pos[c->max_args], c->name, c->synopsis);
+		return cli_usage(cli, "unexpected argument '%s': usage: kymo %s%s%s",
+			cli->args.pos[c->max_args], c->name, *c->synopsis ? " " : "", c->synopsis);
 	return CLI_OK;
 }
 
@@ -281,10 +284,10 @@ int cli_no_command(struct cli *cli, const char *name)
 {
 	const char *names[64] = {NULL}, *near;
 
-	for (size_t i = 0; i < KY_ARRAY_SIZE(later); i++)
-		if (!strcmp(name, later[i]))
-			return cli_fail(cli, "unsupported",
-				"command '%s' is not supported yet by this version", name);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(refused); i++)
+		if (!strcmp(name, refused[i][0]))
+			return cli_fail(cli, "unsupported", "command '%s' is not supported: %s",
+				name, refused[i][1]);
 	for (size_t i = 0; cli_commands[i] && i + 1 < KY_ARRAY_SIZE(names); i++)
 		names[i] = cli_commands[i]->name;
 	near = cli_nearest(name, names);

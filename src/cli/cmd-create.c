@@ -63,28 +63,27 @@ static int create_named(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value
 }
 
 /* Bounds the trace as `enable-rotation` does. Destroys the session if that is refused. */
-static int set_bounds(struct cli *cli, struct kymo_ctl *ctl, const char *name)
+static int set_bounds(
+	struct cli *cli, struct kymo_ctl *ctl, const char *name, struct kymo_value *bounds)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	_cleanup_value_ struct kymo_value *destroyed = NULL;
-	bool any = false;
-	int code = params ? cli_params_bounds(cli, params, false, &any) : CLI_FAILED;
+	int code = params ? CLI_OK : CLI_FAILED;
 
-	if (code || !any)
-		return code;
-	kymo_value_set_string(params, "session", name);
-	code = cli_call(cli, ctl, "enable-rotation", params, &reply);
+	if (!code) {
+		kymo_value_set_string(bounds, "session", name);
+		code = cli_call(cli, ctl, "enable-rotation", bounds, &reply);
+	}
 	if (code) {
-		kymo_value_free(params);
-		params = cli_params_new(cli);
 		kymo_value_set_string(params, "session", name);
 		cli_try(cli, ctl, "destroy", params, &destroyed);
 	}
 	return code;
 }
 
-static int create(
-	struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size, const char *output)
+/* bounds: NULL if there are none. */
+static int create(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size,
+	const char *output, struct kymo_value *bounds)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code;
@@ -100,8 +99,8 @@ static int create(
 		code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);
-	if (!code)
-		code = set_bounds(cli, ctl, name);
+	if (!code && bounds)
+		code = set_bounds(cli, ctl, name, bounds);
 	if (code)
 		return code;
 	if (cli->json)
@@ -121,12 +120,15 @@ static int create(
 
 static int run(struct cli *cli)
 {
+	_cleanup_value_ struct kymo_value *bounds = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char name[160], date[32], output[PATH_MAX];
 	const char *session = cli_arg(cli, 0);
-	bool made = false;
-	int code;
+	bool made = false, bounded = false;
+	int code = bounds ? cli_params_bounds(cli, bounds, false, &bounded) : CLI_FAILED;
 
+	if (code)
+		return code;
 	if (session && !ky_name_valid(session))
 		return cli_fail(cli, "usage",
 			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
@@ -137,7 +139,7 @@ static int run(struct cli *cli)
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
-		code = create(cli, ctl, name, sizeof(name), output);
+		code = create(cli, ctl, name, sizeof(name), output, bounded ? bounds : NULL);
 	if (code && made)
 		rmdir(output);
 	return code;

@@ -337,6 +337,7 @@ static int run_disable(struct cli *cli)
 	n = kymo_value_count(kymo_value_get(reply, "rules"));
 	printf("%zu rule%s %s\n", n, n == 1 ? "" : "s",
 		cli_has(cli, "remove") ? "removed" : "disabled");
+	cli_report_notes(cli, reply);
 	return CLI_OK;
 }
 

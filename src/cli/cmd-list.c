@@ -23,7 +23,7 @@ static const struct cli_option list_options[] = {
 	CLI_OPTION_SESSION,
 	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},
 	{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},
-	{"syscall", 0, NULL, "with -k: list system calls instead"},
+	{"syscall", 'S', NULL, "with -k: list system calls instead"},
 	{"python", 'p', NULL, "list the loggers of Python programs instead of sessions"},
 	{"jul", 'j', NULL, "likewise, of Java programs with java.util.logging"},
 	{"log4j", 'l', NULL, "likewise, with Log4j"},

@@ -150,7 +150,9 @@ static int add_named(struct served *s, const char *name)
 
 	if (strchr(name, '/') || access(name, F_OK) == 0)
 		return add_directory(s, NULL, name, false);
-	code = cli_connect(s->cli, &ctl);
+	code = cli_connect_if_running(s->cli, &ctl);
+	if (!code && !ctl)
+		return cli_no_trace_or_session(s->cli, name);
 	return code ? code : add_session(s, ctl, name, true);
 }
 

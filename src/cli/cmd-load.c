@@ -178,8 +178,11 @@ static int run(struct cli *cli)
 	if (!code && missing && cli_has(cli, "force"))
 		code = cli_usage(cli, "either --missing or --force, not both");
 	if (!code && !is_directory(path) && access(path, R_OK) < 0)
-		code = cli_fail(cli, errno == ENOENT ? "not-found" : "failed", "%s: %s", path,
-			strerror(errno));
+		code = errno == ENOENT
+			       ? cli_fail(cli, "not-found",
+					 "there is no profile %s: give the file that 'kymo save -o FILE' wrote, or its directory",
+					 path)
+			       : cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (code)

@@ -49,8 +49,8 @@ static int print(struct cli *cli, const char *path, const struct ky_report_summa
 		printf("%llu events are listed with their fields, the first half and the last; all are drawn\n",
 			(unsigned long long)s->n_listed);
 	if (s->totals.n_discarded)
-		cli_warn(cli, "%llu events were discarded",
-			(unsigned long long)s->totals.n_discarded);
+		cli_warn(cli, "%llu event%s discarded", (unsigned long long)s->totals.n_discarded,
+			s->totals.n_discarded == 1 ? " was" : "s were");
 	return CLI_OK;
 }
 

@@ -12,6 +12,7 @@ static const struct cli_option options[] = {
 
 #ifdef KY_HAVE_SQLITE
 
+#include <ctype.h>
 #include <limits.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -88,6 +89,9 @@ static int fail(struct session *s)
 	near = find_near(s, message);
 	if (near)
 		return cli_fail(s->cli, "failed", "sql: %s: did you mean \"%s\"?", message, near);
+	if (!strncmp(message, "no such column", strlen("no such column")))
+		return cli_fail(
+			s->cli, "failed", "sql: %s: 'kymo sql .schema' lists them", message);
 	if (strstr(message, "\":"))
 		return cli_fail(s->cli, "failed",
 			"sql: %s: write names with a colon in double quotes, as \"libc:malloc\"",
@@ -263,12 +267,13 @@ static int run_input(struct session *s)
 
 /* --- the command --- */
 
-/* A statement has a blank or a parenthesis, and is no path. */
+/* A statement has a blank or a parenthesis, or is ".tables" or the like, and is no path. */
 static bool is_statement(const char *text)
 {
 	struct stat st;
 
-	return strpbrk(text, " \t\n(") && stat(text, &st) < 0;
+	return (strpbrk(text, " \t\n(") || (*text == '.' && isalpha((unsigned char)text[1]))) &&
+	       stat(text, &st) < 0;
 }
 
 static int open_database(struct session *s)
@@ -297,7 +302,7 @@ static int run(struct cli *cli)
 	struct session s = {.cli = cli};
 	_cleanup_opened_ struct cli_opened opened = {0};
 	size_t n = cli->args.n_pos;
-	const char *text = n && is_statement(cli_arg(cli, n - 1)) ? cli_arg(cli, --n) : NULL;
+	char *text = n && is_statement(cli->args.pos[n - 1]) ? cli->args.pos[--n] : NULL;
 	int r = cli_opened_open(&opened, cli, cli->args.pos, n);
 	char left_out[KY_TABLES_TEXT];
 
@@ -310,7 +315,9 @@ static int run(struct cli *cli)
 		cli_warn(cli, "sql: %s: 'events' has all", left_out);
 	if (!r)
 		r = open_database(&s);
-	if (!r)
+	if (!r && text && *text == '.')
+		run_dot(&s, text);
+	else if (!r)
 		r = text ? run_text(&s, text) : run_input(&s);
 	sqlite3_close(s.db);
 	if (s.symbols.symbols)
@@ -340,7 +347,8 @@ const struct cli_command cmd_sql = {
 		"the fields, the contexts; events, spans, lost, packets, streams, classes. Times are nanoseconds\n"
 		"since 1970. Functions beside SQLite's: percentile(x, p), hist(x), text_time(ts),\n"
 		"symbol(addr[, pid[, ts]]).\n"
-		"Without a statement, statements are read from standard input; .tables and .schema list what there is.\n"
+		"Without a statement, statements are read from standard input; .tables and .schema (also as\n"
+		"the statement) list what there is.\n"
 		"TRACE as for 'kymo view'; several are one trace.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,

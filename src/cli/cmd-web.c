@@ -170,7 +170,9 @@ static int find_session(struct site *s)
 	if (!name || access(name, F_OK) == 0 || strchr(name, '/') || !params)
 		return CLI_OK;
 	code = cli_connect_if_running(s->cli, &s->ctl);
-	if (code || !s->ctl)
+	if (!code && !s->ctl)
+		return cli_no_trace_or_session(s->cli, name);
+	if (code)
 		return code;
 	kymo_value_set_string(params, "session", name);
 	code = cli_call(s->cli, s->ctl, "status", params, &reply);

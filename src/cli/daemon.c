@@ -56,6 +56,13 @@ const char *cli_no_daemon(void)
 	return text;
 }
 
+int cli_no_trace_or_session(struct cli *cli, const char *name)
+{
+	return cli_fail(cli, "not-found",
+		"there is no trace '%s' here, and no session daemon runs that could have such a session",
+		name);
+}
+
 static int cannot_connect(struct cli *cli, int r)
 {
 	if (none_runs(r))

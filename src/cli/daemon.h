@@ -23,6 +23,8 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
  * this user may not.
  */
 const char *cli_no_daemon(void);
+/* Fails: a command takes a trace or a session, there is no such trace, and no daemon runs. */
+int cli_no_trace_or_session(struct cli *cli, const char *name);
 
 /*
  * Sends a command. Returns CLI_OK with a reply, which may be a refusal: the caller reports that

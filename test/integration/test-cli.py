@@ -53,7 +53,8 @@ def test_suggestions(k):
         check("is not supported: " in k.kymo("create", option, status=1).stderr, f"{option} is refused by name")
     for options in ("-m", "xml"), ("--mi=xml",), ("-g", "tracing"), ("--group=tracing",):
         check("is not supported: " in k.kymo(*options, "list", status=1).stderr, f"{options} in front are refused by name")
-    check("not supported yet" in k.kymo("metadata", status=1).stderr, "later command")
+    check("is not supported: " in k.kymo("metadata", status=1).stderr, "a command that is refused by name")
+    check("'kymo live'" in k.kymo("create", "--live", status=1).stderr, "what there is instead of --live")
 
 
 def test_usage_is_2(k):
@@ -66,6 +67,27 @@ def test_usage_is_2(k):
         done = k.run([CLI, "--json", *args], status=(1, 2))
         code = json.loads(done.stdout)["code"]
         equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
+
+
+def test_refused_as_a_whole(k):
+    """A command that is refused for its last option has made nothing."""
+    k.start_daemon()
+    for option in ("--max-disk=abc", "--keep-free=-1", "--max-disk=1"):
+        k.kymo("create", "s", "-o", k.traces / "s", option, status=(1, 2))
+        equal(k.request(command="list")["sessions"], [], f"sessions after create {option}")
+
+
+def test_wrong_session(k):
+    """Each command that takes a session says which one may be meant, or that no daemon runs."""
+    for command in ("live", "web"):
+        said = k.kymo(command, "good", status=1).stderr
+        check("there is no trace 'good'" in said and "no session daemon runs" in said, said)
+    k.start_daemon()
+    k.kymo("create", "good", "--no-output")
+    for args in (("watch", "god"), ("list-triggers", "-s", "god"), ("status", "god"), ("top", "god"), ("live", "god"), ("web", "god"), ("save", "god")):
+        check("there is no session 'god': did you mean 'good'?" in k.kymo(*args, status=1).stderr, args)
+    check("there is no session 'god'" in k.run([CLI, "status", "--check", "god"], status=2).stdout, "status --check")
+    check("'kymo save" in k.kymo("load", "nosuch", status=1).stderr, "load says what it loads")
 
 
 def test_names_of_lttng(k):
@@ -113,6 +135,14 @@ def test_exchange_a_filter(k):
     rules = k.kymo_json("status", "s")["session"]["channels"][0]["rules"]
     equal({r["filter"]: r["enabled"] for r in rules if r["filter"]}, {"i < 5": False, "i >= 5": True}, "rules")
     k.kymo("destroy", "s")
+
+
+def test_disable_some(k):
+    """Of several patterns, those without a rule are named."""
+    k.start_daemon()
+    k.record("emit:a", start=False)
+    done = k.kymo("disable-event", "emit:a,emit:nosuch").stdout
+    check("1 rule disabled" in done and "has no enabled rule 'emit:nosuch'" in done, done)
 
 
 def test_no_daemon(k):

@@ -10,6 +10,7 @@ import os
 import re
 import struct
 
+import answers
 import kymotest
 from browser import Browser
 from kymotest import APPS, SANITIZED, check, equal, wait_for
@@ -92,6 +93,13 @@ def test_losses(k):
         counted = {s["name"]: s["count"] for s in stat["spans"] if s["count"] and s["name"] != "line:order"}
         shown = {n: s["count"] for n, s in table(browser).items() if n != "line:order"}
         equal(shown, counted, "spans that are not cut")
+
+
+def test_one_loss(k):
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)], discarded=1, begin=5, end=20)
+    done = k.kymo("report", t.write(k.top / "trace"), "-o", k.top / PAGE)
+    check("1 event was discarded" in done.stderr, done.stderr)
 
 
 # Compares each row's pixels with a drawing of all its slices, one after the other.

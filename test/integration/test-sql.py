@@ -245,6 +245,8 @@ def test_errors(k):
     for statement, wanted in (("SELECT * FROM evnts", 'did you mean "events"'), ("SELECT * FROM a:empty", "in double quotes"),
         ("SELECT nosuch FROM events", "no such column: nosuch"), ("SELEC 1", "syntax error")):
         check(wanted in k.kymo("sql", trace, statement, status=1).stderr, statement)
+    check('"events"(' in k.kymo("sql", trace, ".schema events").stdout and "events" in k.kymo("sql", trace, ".tables").stdout, "lists")
+    check("'kymo sql .schema'" in k.kymo("sql", trace, "SELECT nosuch FROM events", status=1).stderr, "where the columns are")
     failed = json.loads(k.kymo("--json", "sql", trace, "SELECT x FROM events", status=1).stdout)
     equal((failed["ok"], failed["code"]), (False, "failed"), "JSON of a failure")
     k.kymo("sql", k.top / "missing", status=1)

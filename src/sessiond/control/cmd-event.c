@@ -311,6 +311,22 @@ static enum outcome refuse_rules(struct request *r, const struct channel *c)
 		c->name, strcmp(wanted, "*") ? "" : ", and --all means all of them");
 }
 
+/* Names the patterns of which there is no such rule, if there are others: these are disabled. */
+static void note_absent(struct request *r, const struct channel *c, bool removes)
+{
+	const struct rule *rule;
+
+	for (size_t i = 0; i < request_list_length(r, "patterns"); i++) {
+		const char *pattern = request_list_string(r, "patterns", i);
+		bool found = false;
+
+		ky_list_foreach (rule, &c->rules, node)
+			found |= (rule->enabled || removes) && !strcmp(rule->pattern, pattern);
+		if (!found)
+			reply_note(r, "channel '%s' has no enabled rule '%s'", c->name, pattern);
+	}
+}
+
 /* A rule that was disabled can still be removed. */
 enum outcome run_disable_event(struct request *r)
 {
@@ -325,6 +341,7 @@ enum outcome run_disable_event(struct request *r)
 	if (everything == (request_list_length(r, "patterns") > 0))
 		return request_refuse(r, "usage",
 			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
+	note_absent(r, c, removes);
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
 		if ((!rule->enabled && !removes) || (!everything && !request_names_rule(r, rule)) ||
