@@ -41,12 +41,12 @@ def record(k, case, command, preload):
     return compat.text_of(trace)
 
 
-def run(k, case, compiler):
+def run(k, case, compiler, *libs):
     out = pathlib.Path(k.top, "build")
     out.mkdir()
     flags = " ".join(INCLUDE)
     probes = ["gcc", "-std=gnu89"] if compiler is COMPILERS["gnu89"] else compiler
-    tools = compat.Tools(compiler, probes, INCLUDE, [], str(SOURCE / "scripts" / "kymo-gen-tp"), {**os.environ, "CPPFLAGS": flags}, out)
+    tools = compat.Tools(compiler, probes, INCLUDE, libs, str(SOURCE / "scripts" / "kymo-gen-tp"), {**os.environ, "CPPFLAGS": flags}, out)
     command, preload = case.build(tools, case)
     text = record(k, case, command, preload)
     wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
@@ -80,6 +80,27 @@ def test_the_comparison_can_fail(k):
 
 
 add_tests()
+
+
+def linked(k, *flags):
+    """Libraries with providers, with log levels and without, from another linker than the usual one."""
+    if k.run(["gcc", *flags, "-xc", "-", "-o", os.devnull], input="int main(void) { return 0; }\n", status=None).returncode:
+        raise Skip(f"gcc {' '.join(flags)} does not link")
+    for case in compat.CASES:
+        if case.build in (compat.shared, compat.plugin, compat.versions) or case.name == "version1":
+            run(k, case, COMPILERS["gnu99"], *flags)
+
+
+def test_gold(k):
+    linked(k, "-fuse-ld=gold")
+
+
+def test_gold_folds(k):
+    linked(k, "-fuse-ld=gold", "-Wl,--icf=all", "-Wl,--gc-sections")
+
+
+def test_lld(k):
+    linked(k, "-fuse-ld=lld", "-Wl,--icf=all", "-Wl,--gc-sections")
 
 
 def test_probes_of_systemtap(k):

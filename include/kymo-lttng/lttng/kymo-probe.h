@@ -264,8 +264,8 @@
 	lttng_ust_static_assert(sizeof(#provider) + sizeof(#name) <= LTTNG_UST_TRACEPOINT_NAME_LEN_MAX, \
 		"Tracepoint name length is too long", Tracepoint_name_length_is_too_long); \
 	KYMO__C_BEGIN \
-	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
-	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
+	static int kymo__lttng_any_level_##provider##___##name __attribute__((weakref("kymo__lttng_level_" #provider "___" #name))); \
+	static char *kymo__lttng_any_uri_##provider##___##name __attribute__((weakref("kymo__lttng_uri_" #provider "___" #name))); \
 	KYMO__C_END \
 	static KYMO__LTTNG_HIDE void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
 	static struct kymo_probe_state kymo__lttng_state_##provider##___##name = { \
@@ -275,7 +275,7 @@
 			kymo__lttng_fields_##cls_provider##___##cls, &kymo__lttng_state_##provider##___##name.state, \
 			__FILE__, __LINE__, KYMO_EVENT_CHAINED}, \
 		(void (*)(void))kymo__lttng_probe_##provider##___##name, \
-		&kymo__lttng_level_##provider##___##name, &kymo__lttng_uri_##provider##___##name}; \
+		&kymo__lttng_any_level_##provider##___##name, (const char *const *)&kymo__lttng_any_uri_##provider##___##name}; \
 	static const struct kymo_event *kymo__lttng_entry_##provider##___##name \
 		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
 	static void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
@@ -288,15 +288,18 @@
 			kymo__next.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
 	}
 
-/* Weak in the earlier declaration: an event may have one or not. */
+/*
+ * An event may have one or not. Events refer to them by weakref: a weak declaration would have to
+ * be hidden, and gold gives an undefined symbol that is hidden the address of the object, not 0.
+ */
 #define KYMO__LTTNG_LOGLEVEL(provider, name, level) \
 	KYMO__C_BEGIN \
-	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
+	extern __attribute__((visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
 	const int kymo__lttng_level_##provider##___##name = (level); \
 	KYMO__C_END
 #define KYMO__LTTNG_MODEL_EMF_URI(provider, name, uri) \
 	KYMO__C_BEGIN \
-	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
+	extern __attribute__((visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
 	const char *const kymo__lttng_uri_##provider##___##name = (uri); \
 	KYMO__C_END
 
