@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define KYMO_CTL_API __attribute__((visibility("default")))
+#define KYMO_CTL_API __attribute__((__visibility__("default")))
 
 /* A connection to a session daemon. */
 struct kymo_ctl;

@@ -57,13 +57,13 @@
 #define KYMO_SEQ_STRUCTS_MAX 64
 
 #define KYMO_STRUCT(type, ...) \
-	KYMO__NESTED_TYPE(STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
+	KYMO__NESTED_TYPE(_STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
 		KYMO__EACH(KYMO__PIECES, __VA_ARGS__), , KYMO__FIRST_TOKEN(__VA_ARGS__, 0)) \
 		KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
 		kymo__value_put(kymo__at, kymo__w, &kymo__c); \
 	}
 #define KYMO_VARIANT(type, parameter, ...) \
-	KYMO__NESTED_TYPE(VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
+	KYMO__NESTED_TYPE(_VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
 		KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), KYMO__BOX(type), parameter) \
 		const int64_t kymo__value = (int64_t)(KYMO__FIRST_TOKEN(__VA_ARGS__, 0)); \
 		uint8_t kymo__n = 0; \
@@ -78,10 +78,10 @@
  * that is used as the other. Another function, never defined, has the parameter's type.
  */
 #define KYMO__NESTED_TYPE(K, type, fields, room, pieces, more, parameter) \
-	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; more \
+	static const struct kymo_field kymo_##K##_##type[] __attribute__((__unused__)) = {fields KYMO__NO_FIELD}; more \
 	enum { kymo__room_##type = 0 room, kymo__pieces_##type = (0 pieces) % KYMO__DEEP }; \
 	void kymo__check_##type(parameter); \
-	static inline __attribute__((unused)) void kymo__put_##type##_value( \
+	static inline __attribute__((__unused__)) void kymo__put_##type##_value( \
 		struct kymo__cursor *kymo__at, struct kymo__walk *kymo__w, void *kymo__data) \
 	{ \
 		KYMO__AS_IN_C(parameter = KYMO__ARGUMENT(type, kymo__data);) \
@@ -89,7 +89,7 @@
 
 /* A structure with the variant as its only member: in a record, it has the variant's bytes. */
 #define KYMO__BOX(type) \
-	static const struct kymo_field kymo__BOX_##type[] __attribute__((unused)) = { \
+	static const struct kymo_field kymo__BOX_##type[] __attribute__((__unused__)) = { \
 		{KYMO_FIELD_VARIANT, 0, 0, 0, 0, "value", kymo__VARIANT_##type}, KYMO__NO_FIELD};
 
 #define KYMO__CASE_DESC(option) KYMO__CASE(KYMO__OPTION_DESC, KYMO__F_##option)
@@ -105,53 +105,53 @@
 	kymo__value == (int64_t)(value) ? (kymo__put_u8(&kymo__c, kymo__n), KYMO__PUT(field) (void)0) \
 	: ++kymo__n == 0 ? (void)0 :
 
-#define KYMO__F_kymo_struct(n, type, p) NESTED, (STRUCT, n, type, p)
-#define KYMO__F_kymo_variant(n, type, p) NESTED, (VARIANT, n, type, p)
-#define KYMO__F_kymo_array_struct(n, type, p, c) STRUCT_ARRAY, (n, type, p, c)
-#define KYMO__F_kymo_seq_struct(n, type, p, c) STRUCT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
-#define KYMO__F_kymo_optional_struct(n, type, p) OPTIONAL_STRUCT, (n, type, p)
-#define KYMO__F_kymo_array_variant(n, type, p, c) VARIANT_ARRAY, (n, type, p, c)
-#define KYMO__F_kymo_seq_variant(n, type, p, c) VARIANT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
-#define KYMO__F_kymo_optional(T, n, p) OPTIONAL, (T, n, p)
-#define KYMO__F_kymo_optional_string(n, s) OPTIONAL_STRING, (n, s)
+#define KYMO__F_kymo_struct(n, type, p) _NESTED, (_STRUCT, n, type, p)
+#define KYMO__F_kymo_variant(n, type, p) _NESTED, (_VARIANT, n, type, p)
+#define KYMO__F_kymo_array_struct(n, type, p, c) _STRUCT_ARRAY, (n, type, p, c)
+#define KYMO__F_kymo_seq_struct(n, type, p, c) _STRUCT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
+#define KYMO__F_kymo_optional_struct(n, type, p) _OPTIONAL_STRUCT, (n, type, p)
+#define KYMO__F_kymo_array_variant(n, type, p, c) _VARIANT_ARRAY, (n, type, p, c)
+#define KYMO__F_kymo_seq_variant(n, type, p, c) _VARIANT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
+#define KYMO__F_kymo_optional(T, n, p) _OPTIONAL, (_##T, n, p)
+#define KYMO__F_kymo_optional_string(n, s) _OPTIONAL_STRING, (n, s)
 
-#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, KYMO__STRING(n), kymo__##K##_##type},
+#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD##K, 0, 0, 0, 0, KYMO__STRING(n), kymo_##K##_##type},
 #define KYMO__ROOM_NESTED(K, n, type, p) +(size_t)kymo__room_##type
 /*
  * A value without pieces is put at once, others when the record is complete
  * (<kymo/detail/record.h>).
  */
 #define KYMO__PIECES_OF(type, c) +(kymo__pieces_##type != 0 ? KYMO__DEEP + 3 + (c) * (size_t)(1 + kymo__pieces_##type) : 0)
-#define KYMO__PIECES_NESTED(K, n, type, p) KYMO__PIECES_##K##_ITSELF KYMO__PIECES_OF(type, 1)
+#define KYMO__PIECES_NESTED(K, n, type, p) KYMO__PIECES##K##_ITSELF KYMO__PIECES_OF(type, 1)
 #define KYMO__PIECES_STRUCT_ITSELF
 #define KYMO__PIECES_VARIANT_ITSELF +1 /* its length varies */
 #define KYMO__PUT_NESTED(K, n, type, p) \
 	kymo__put_values(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__CHECKED(type, p), 1, 0),
 
-#define KYMO__DESC_ARRAY_OF(n, type, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo__##type},
-#define KYMO__DESC_SEQUENCE_OF(n, type) {KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo__##type},
+#define KYMO__DESC_ARRAY_OF(n, type, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo_##type},
+#define KYMO__DESC_SEQUENCE_OF(n, type) {KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo_##type},
 
-#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, STRUCT_##type, c)
+#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, _STRUCT_##type, c)
 #define KYMO__ROOM_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) KYMO__PIECES_OF(type, c)
 #define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) KYMO__PUT_VALUES(type, p, c)
 
-#define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, STRUCT_##type)
+#define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, _STRUCT_##type)
 #define KYMO__ROOM_STRUCT_SEQUENCE(n, type, p, c, max) +4 + (max) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 KYMO__PIECES_OF(type, max)
 #define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__PUT_VALUES(type, p, kymo__put_count(&kymo__c, (c), (max)))
 
-#define KYMO__DESC_OPTIONAL_STRUCT(n, type, p) KYMO__DESC_SEQUENCE_OF(n, STRUCT_##type)
+#define KYMO__DESC_OPTIONAL_STRUCT(n, type, p) KYMO__DESC_SEQUENCE_OF(n, _STRUCT_##type)
 #define KYMO__ROOM_OPTIONAL_STRUCT(n, type, p) +4 + (size_t)kymo__room_##type
 #define KYMO__PIECES_OPTIONAL_STRUCT(n, type, p) +1 KYMO__PIECES_OF(type, 1)
 #define KYMO__PUT_OPTIONAL_STRUCT(n, type, p) \
 	kymo__put_optional_value(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__CHECKED(type, p)),
 
-#define KYMO__DESC_VARIANT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, BOX_##type, c)
+#define KYMO__DESC_VARIANT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, _BOX_##type, c)
 #define KYMO__ROOM_VARIANT_ARRAY KYMO__ROOM_STRUCT_ARRAY
 #define KYMO__PIECES_VARIANT_ARRAY KYMO__PIECES_STRUCT_ARRAY
 #define KYMO__PUT_VARIANT_ARRAY KYMO__PUT_STRUCT_ARRAY
-#define KYMO__DESC_VARIANT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, BOX_##type)
+#define KYMO__DESC_VARIANT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, _BOX_##type)
 #define KYMO__ROOM_VARIANT_SEQUENCE KYMO__ROOM_STRUCT_SEQUENCE
 #define KYMO__PIECES_VARIANT_SEQUENCE KYMO__PIECES_STRUCT_SEQUENCE
 #define KYMO__PUT_VARIANT_SEQUENCE KYMO__PUT_STRUCT_SEQUENCE
@@ -165,9 +165,9 @@ typedef kymo__truth kymo__bool;
 typedef kymo__truth kymo___Bool;
 
 #define KYMO__DESC_OPTIONAL(T, n, p) KYMO__DESC_SEQUENCE(T, n, p, 0)
-#define KYMO__ROOM_OPTIONAL(T, n, p) +4 + sizeof(kymo__##T)
+#define KYMO__ROOM_OPTIONAL(T, n, p) +4 + sizeof(kymo_##T)
 #define KYMO__PIECES_OPTIONAL(T, n, p) +1
-#define KYMO__PUT_OPTIONAL(T, n, p) kymo__put_optional(&kymo__c, (p), sizeof(kymo__##T)),
+#define KYMO__PUT_OPTIONAL(T, n, p) kymo__put_optional(&kymo__c, (p), sizeof(kymo_##T)),
 
 #define KYMO__DESC_OPTIONAL_STRING(n, s) KYMO__DESC_STRING_SEQUENCE(n, s, 0)
 #define KYMO__ROOM_OPTIONAL_STRING(n, s) +4 KYMO__ROOM_STRING(n, s)
@@ -198,7 +198,7 @@ typedef kymo__truth kymo___Bool;
 /* clang-format on */
 
 /* Puts the number of elements. Returns how many follow: all, or none if there are too many. */
-static inline __attribute__((unused)) size_t kymo__put_count(
+static inline __attribute__((__unused__)) size_t kymo__put_count(
 	struct kymo__cursor *c, size_t n, size_t max)
 {
 	kymo__put_u32(c, (uint32_t)n);
@@ -208,13 +208,13 @@ static inline __attribute__((unused)) size_t kymo__put_count(
 	return 0;
 }
 
-static inline __attribute__((unused)) void kymo__put_optional(
+static inline __attribute__((__unused__)) void kymo__put_optional(
 	struct kymo__cursor *c, const void *p, size_t size)
 {
 	kymo__put_sequence(c, p, p != NULL, size);
 }
 
-static inline __attribute__((unused)) void kymo__put_optional_string(
+static inline __attribute__((__unused__)) void kymo__put_optional_string(
 	struct kymo__cursor *c, const char *s)
 {
 	kymo__put_u32(c, s != NULL);
@@ -223,7 +223,7 @@ static inline __attribute__((unused)) void kymo__put_optional_string(
 }
 
 /* Ends a function that puts a value: at once, or as a part of a record that is complete. */
-static inline __attribute__((always_inline, unused)) void kymo__value_put(
+static inline __attribute__((__always_inline__, __unused__)) void kymo__value_put(
 	struct kymo__cursor *at, struct kymo__walk *walk, struct kymo__cursor *c)
 {
 	if (walk)
@@ -233,8 +233,9 @@ static inline __attribute__((always_inline, unused)) void kymo__value_put(
 }
 
 /* Puts n values, one every `size` bytes. pieces: a constant, 0 if the values have none. */
-static inline __attribute__((always_inline, unused)) void kymo__put_values(struct kymo__cursor *c,
-	kymo__value_fn put, int pieces, const void *p, size_t n, size_t size)
+static inline __attribute__((__always_inline__, __unused__)) void kymo__put_values(
+	struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p, size_t n,
+	size_t size)
 {
 	struct kymo_piece *entry;
 	size_t i;
@@ -255,7 +256,7 @@ static inline __attribute__((always_inline, unused)) void kymo__put_values(struc
 	c->n += 2;
 }
 
-static inline __attribute__((always_inline, unused)) void kymo__put_optional_value(
+static inline __attribute__((__always_inline__, __unused__)) void kymo__put_optional_value(
 	struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p)
 {
 	kymo__put_u32(c, p != NULL);
@@ -280,7 +281,7 @@ static inline const void *kymo__checked(void (*)(P), typename kymo__same<P>::typ
 }
 
 template <typename P, typename T>
-static inline __attribute__((always_inline)) void kymo__put_array(
+static inline __attribute__((__always_inline__)) void kymo__put_array(
 	kymo__cursor *c, kymo__value_fn put, int pieces, void (*)(P), T *p, size_t n)
 {
 	P first = p;

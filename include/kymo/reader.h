@@ -42,7 +42,7 @@
 extern "C" {
 #endif
 
-#define KYMO_READER_API __attribute__((visibility("default")))
+#define KYMO_READER_API __attribute__((__visibility__("default")))
 
 struct kymo_reader;
 struct kymo_query;

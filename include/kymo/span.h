@@ -57,7 +57,7 @@
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0) "_end", KYMO_DEBUG_LINE, KYMO__OF_THREAD(__VA_ARGS__))
 #define kymo_span(provider, ...) \
 	const struct kymo_event *KYMO__APPLY_CAT(kymo__span_, __LINE__) \
-		__attribute__((cleanup(kymo__span_leave), unused)) = __extension__({ \
+		__attribute__((__cleanup__(kymo__span_leave), __unused__)) = __extension__({ \
 			kymo_span_begin(provider, __VA_ARGS__); \
 			static const struct kymo_field kymo__fields[] = { \
 				KYMO__DESC(kymo_u32(span_tid, 0)) KYMO__NO_FIELD}; \
@@ -77,21 +77,21 @@
 /* From here on: the implementation; see <kymo/tracepoint.h>. */
 #define KYMO__NUMBERED(provider, name, ending, field, ...) \
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__STRING(name) ending, KYMO_DEBUG_LINE, name, \
-		KYMO__APPLY_CAT(KYMO__ID_, KYMO__MANY(__VA_ARGS__))(field, __VA_ARGS__))
+		KYMO__APPLY_CAT(KYMO__ID, KYMO__MANY(__VA_ARGS__))(field, __VA_ARGS__))
 #define KYMO__ID_ONE(field, id) kymo_u64(field, id)
 #define KYMO__ID_MORE(field, id, ...) kymo_u64(field, id), __VA_ARGS__
 
-#define KYMO__OF_THREAD(...) KYMO__APPLY_CAT(KYMO__OF_THREAD_, KYMO__MANY(__VA_ARGS__))(__VA_ARGS__)
+#define KYMO__OF_THREAD(...) KYMO__APPLY_CAT(KYMO__OF_THREAD, KYMO__MANY(__VA_ARGS__))(__VA_ARGS__)
 #define KYMO__OF_THREAD_ONE(name) name, kymo_u32(span_tid, kymo__thread_id())
 #define KYMO__OF_THREAD_MORE(name, ...) name, kymo_u32(span_tid, kymo__thread_id()), __VA_ARGS__
 
-#define KYMO__F_kymo_w3c_trace_id(p) ARRAY, (netx64, trace_id, p, 2)
-#define KYMO__F_kymo_w3c_span_id(p) SCALAR, (netx64, span_id, kymo__load_u64(p))
-#define KYMO__F_kymo_w3c_parent_id(p) SCALAR, (netx64, parent_span_id, kymo__load_u64(p))
+#define KYMO__F_kymo_w3c_trace_id(p) _ARRAY, (_netx64, trace_id, p, 2)
+#define KYMO__F_kymo_w3c_span_id(p) _SCALAR, (_netx64, span_id, kymo__load_u64(p))
+#define KYMO__F_kymo_w3c_parent_id(p) _SCALAR, (_netx64, parent_span_id, kymo__load_u64(p))
 
 /* clang-format on */
 
-static inline __attribute__((unused)) uint64_t kymo__load_u64(const void *p)
+static inline __attribute__((__unused__)) uint64_t kymo__load_u64(const void *p)
 {
 	uint64_t v;
 
@@ -100,19 +100,20 @@ static inline __attribute__((unused)) uint64_t kymo__load_u64(const void *p)
 }
 
 KYMO__C_BEGIN
-static __typeof__(kymo_thread_id) kymo__weak_thread_id __attribute__((weakref("kymo_thread_id")));
+static __typeof__(kymo_thread_id) kymo__weak_thread_id
+	__attribute__((__weakref__("kymo_thread_id")));
 extern uint32_t (*kymo__own_thread_id)(void);
-void kymo__span_loaded(void) __attribute__((constructor(102)));
+void kymo__span_loaded(void) __attribute__((__constructor__(102)));
 void kymo__span_again(void);
 
 /* A function of the tracer; NULL if there is no tracer, or one that does not support spans. */
-__attribute__((weak, visibility("hidden"))) uint32_t (*kymo__own_thread_id)(void) = NULL;
+__attribute__((__weak__, __visibility__("hidden"))) uint32_t (*kymo__own_thread_id)(void) = NULL;
 
 /*
  * Runs before any span is recorded, even by a signal handler, and after the object's events were
  * registered.
  */
-__attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__span_loaded(void)
 {
 	void *address = kymo__find_own("kymo_thread_id");
 
@@ -121,7 +122,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)
 		memcpy(&kymo__own_thread_id, &address, sizeof(address));
 }
 
-__attribute__((weak, visibility("hidden"))) void kymo__span_again(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__span_again(void)
 {
 	kymo__object_again();
 	kymo__span_loaded();
@@ -129,12 +130,12 @@ __attribute__((weak, visibility("hidden"))) void kymo__span_again(void)
 KYMO__LATE(kymo__span_again)
 KYMO__C_END
 
-static inline __attribute__((unused)) uint32_t kymo__thread_id(void)
+static inline __attribute__((__unused__)) uint32_t kymo__thread_id(void)
 {
 	return kymo__own_thread_id ? kymo__own_thread_id() : 0;
 }
 
-static inline __attribute__((always_inline, unused)) void kymo__span_leave(
+static inline __attribute__((__always_inline__, __unused__)) void kymo__span_leave(
 	const struct kymo_event *const *end)
 {
 	const struct kymo_event *event = *end;

@@ -77,19 +77,21 @@
 
 KYMO__C_BEGIN
 static __typeof__(kymo_app_state_set) kymo__weak_set_state
-	__attribute__((weakref("kymo_app_state_set")));
+	__attribute__((__weakref__("kymo_app_state_set")));
 static __typeof__(kymo_app_state_end) kymo__weak_end_state
-	__attribute__((weakref("kymo_app_state_end")));
+	__attribute__((__weakref__("kymo_app_state_end")));
 extern __typeof__(kymo_app_state_set) *kymo__set_state;
 extern __typeof__(kymo_app_state_end) *kymo__end_state;
-void kymo__state_loaded(void) __attribute__((constructor(102)));
+void kymo__state_loaded(void) __attribute__((__constructor__(102)));
 void kymo__state_again(void);
 
 /* A function of the tracer; NULL if there is no tracer. */
-__attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
-__attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
+__attribute__((
+	__weak__, __visibility__("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
+__attribute__((
+	__weak__, __visibility__("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
 
-__attribute__((weak, visibility("hidden"))) void kymo__state_loaded(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__state_loaded(void)
 {
 	void *set = kymo__find_own("kymo_app_state_set"),
 	     *end = kymo__find_own("kymo_app_state_end");
@@ -102,7 +104,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__state_loaded(void)
 	}
 }
 
-__attribute__((weak, visibility("hidden"))) void kymo__state_again(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__state_again(void)
 {
 	kymo__object_again();
 	kymo__state_loaded();
@@ -110,7 +112,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__state_again(void)
 KYMO__LATE(kymo__state_again)
 KYMO__C_END
 
-static inline __attribute__((unused)) void kymo__put_mark(struct kymo__cursor *c)
+static inline __attribute__((__unused__)) void kymo__put_mark(struct kymo__cursor *c)
 {
 	struct kymo_piece mark = {NULL, 0, KYMO__MARK};
 
@@ -119,7 +121,7 @@ static inline __attribute__((unused)) void kymo__put_mark(struct kymo__cursor *c
 }
 
 /* The tracer keeps the event first, so that no session misses it. */
-static __attribute__((unused)) void kymo__keep_state(struct kymo__walk *w)
+static __attribute__((__unused__)) void kymo__keep_state(struct kymo__walk *w)
 {
 	if (kymo__set_state)
 		kymo__set_state(w->event, w->out, w->n, w->len, w->number - sizeof(uint64_t));
@@ -127,7 +129,7 @@ static __attribute__((unused)) void kymo__keep_state(struct kymo__walk *w)
 		kymo__record_pieces(w);
 }
 
-static __attribute__((unused)) void kymo__forget_state(struct kymo__walk *w)
+static __attribute__((__unused__)) void kymo__forget_state(struct kymo__walk *w)
 {
 	if (kymo__end_state)
 		kymo__end_state(w->event, w->number, w->out, w->n, w->len);

@@ -121,7 +121,7 @@
 	KYMO__CLASS(provider, name, __VA_ARGS__) \
 	KYMO_EVENT_INSTANCE(provider, name, name, level)
 #define kymo_trace(provider, ...) \
-	KYMO__APPLY_CAT(KYMO__TRACE_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
+	KYMO__APPLY_CAT(KYMO__TRACE, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
 #define kymo_trace_enabled(provider, name) \
 	((int)KYMO__IS_ENABLED(KYMO__STATE(provider, name)))
 

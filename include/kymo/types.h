@@ -22,7 +22,7 @@ extern "C" {
  * must belong to the object: shared ones could not be unloaded, nor be named in
  * position-independent assembly.
  */
-#define KYMO__HIDDEN __attribute__((visibility("hidden")))
+#define KYMO__HIDDEN __attribute__((__visibility__("hidden")))
 #else
 #define KYMO__HIDDEN
 #endif

@@ -82,8 +82,17 @@ def test_the_comparison_can_fail(k):
 add_tests()
 
 
+def test_macros_of_the_program(k):
+    """Words of the implementation are macros of the program's, as a parser has them."""
+    words = "ONE MORE REC ASIDE INTEGER FLOAT ENUM STRING ARRAY SEQUENCE TEXT TEXT_SEQUENCE BYTES SCALAR PROTO TYPE VALUE DESC ROOM PUT"
+    for case in compat.CASES:
+        if case.build is compat.together and case.name in ("version0", "version1", "variety") or case.name == "messages":
+            types = " i32 u32" if case.name == "messages" else ""  # the others have fields of these names
+            run(k, case, ["gcc", "-std=gnu99", *(f"-D{w}=7" for w in (words + types).split())])
+
+
 def linked(k, *flags):
-    """Libraries with providers, with log levels and without, from another linker than the usual one."""
+    """Libraries with providers, with log levels and without, are linked by another linker."""
     if k.run(["gcc", *flags, "-xc", "-", "-o", os.devnull], input="int main(void) { return 0; }\n", status=None).returncode:
         raise Skip(f"gcc {' '.join(flags)} does not link")
     for case in compat.CASES:

@@ -38,6 +38,15 @@ CLANG_STRICT = ["-Weverything", "-Wno-c++98-compat", "-Wno-c++98-compat-pedantic
     "-Wno-unknown-warning-option", "-Wno-unsafe-buffer-usage", "-Wno-pre-c++17-compat", "-Wno-pre-c++14-compat", "-Wno-unused-template",
     "-Wno-poison-system-directories", "-Wno-used-but-marked-unused", "-ferror-limit=0", "-Werror"]
 
+# A program that has macros with the names of attributes, kinds and types begins so.
+BESIDE = "".join(f"#include <{h}>\n" for h in ("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "sys/types.h")) \
+    + "#ifdef __cplusplus\n#include <string>\n#include <type_traits>\n#endif\n" \
+    + "".join(f"#define {a} __attribute__(({a}))\n" for a in ("unused", "used", "retain", "weak", "cold", "always_inline", "nothrow")) \
+    + "".join(f"#define {a} (none)\n" for a in ("section", "visibility", "format", "printf", "constructor", "destructor", "cleanup", "weakref", "error",
+        "no_instrument_function")) \
+    + "".join(f"#define {w} (none)\n" for w in "ONE MORE SCALAR BYTES ARRAY SEQUENCE ENUM STRING TEXT BLOB STRUCT VARIANT NESTED OPTIONAL "
+        "i8 i16 u8 u16 u32 x8 x16 x32 x64 net16 net32 net64 f32".split())
+
 # Declarations, mistakes, and the part of the compiler's message that names each mistake.
 TYPES = """#include <kymo/nested.h>
 #include <kymo/span.h>
@@ -194,6 +203,7 @@ def check(installed, include):
 
     texts = {str(h): f"#include <{h}>\nextern int only_this;\n" for h in headers}
     texts["use of the macros"] = use
+    texts["use beside a program's macros"] = BESIDE + use
     failed = 0
     for name, text in texts.items():
         for compiler in compilers:

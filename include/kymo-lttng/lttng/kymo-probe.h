@@ -6,7 +6,7 @@
  * TP_FIELDS holds fields one after the other, without commas. Each becomes (KIND, how,
  * arguments...), so the whole is a sequence of brackets. An operation followed by it takes the
  * first bracket and leaves the code for it and the operation's other name, which takes the next
- * bracket. `how` is REC for a field that is recorded, or the word that the _nowrite macros use for
+ * bracket. `how` is _REC for a field that is recorded, or the word that the _nowrite macros use for
  * an excluded field, which only filters see. An operation applies to one of the two. The operations
  * are those of <kymo/tracepoint.h>:
  *
@@ -35,42 +35,42 @@
 
 #define LTTNG_UST_TP_FIELDS(...) __VA_ARGS__
 
-#define lttng_ust_field_integer(type, item, src) (INTEGER, REC, type, item, src, 0)
-#define lttng_ust_field_integer_hex(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_HEX)
-#define lttng_ust_field_integer_network(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_NETWORK)
-#define lttng_ust_field_integer_network_hex(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
-#define lttng_ust_field_integer_nowrite(type, item, src) (INTEGER, ASIDE, type, item, src, 0)
-#define lttng_ust_field_float(type, item, src) (FLOAT, REC, type, item, src)
-#define lttng_ust_field_float_nowrite(type, item, src) (FLOAT, ASIDE, type, item, src)
-#define lttng_ust_field_enum(provider, name, type, item, src) (ENUM, REC, provider, name, type, item, src)
-#define lttng_ust_field_enum_nowrite(provider, name, type, item, src) (ENUM, ASIDE, provider, name, type, item, src)
-#define lttng_ust_field_string(item, src) (STRING, REC, item, src)
-#define lttng_ust_field_string_nowrite(item, src) (STRING, ASIDE, item, src)
-#define lttng_ust_field_array(type, item, src, n) (ARRAY, REC, type, item, src, n, 0)
-#define lttng_ust_field_array_hex(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_array_network(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_NETWORK)
-#define lttng_ust_field_array_network_hex(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
-#define lttng_ust_field_array_text(type, item, src, n) (TEXT, REC, item, src, n)
-#define lttng_ust_field_array_nowrite(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, 0)
-#define lttng_ust_field_array_nowrite_hex(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_array_network_nowrite(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
-#define lttng_ust_field_array_network_nowrite_hex(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
-#define lttng_ust_field_array_text_nowrite(type, item, src, n) (TEXT, ASIDE, item, src, n)
-#define lttng_ust_field_sequence(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, 0)
-#define lttng_ust_field_sequence_hex(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_sequence_network(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_NETWORK)
-#define lttng_ust_field_sequence_network_hex(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
-#define lttng_ust_field_sequence_text(type, item, src, n_type, n) (TEXT_SEQUENCE, REC, item, src, n)
-#define lttng_ust_field_sequence_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, 0)
-#define lttng_ust_field_sequence_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_sequence_network_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
-#define lttng_ust_field_sequence_network_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
-#define lttng_ust_field_sequence_text_nowrite(type, item, src, n_type, n) (TEXT_SEQUENCE, ASIDE, item, src, n)
+#define lttng_ust_field_integer(type, item, src) (_INTEGER, _REC, type, item, src, 0)
+#define lttng_ust_field_integer_hex(type, item, src) (_INTEGER, _REC, type, item, src, KYMO_FIELD_HEX)
+#define lttng_ust_field_integer_network(type, item, src) (_INTEGER, _REC, type, item, src, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_integer_network_hex(type, item, src) (_INTEGER, _REC, type, item, src, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_integer_nowrite(type, item, src) (_INTEGER, _ASIDE, type, item, src, 0)
+#define lttng_ust_field_float(type, item, src) (_FLOAT, _REC, type, item, src)
+#define lttng_ust_field_float_nowrite(type, item, src) (_FLOAT, _ASIDE, type, item, src)
+#define lttng_ust_field_enum(provider, name, type, item, src) (_ENUM, _REC, provider, name, type, item, src)
+#define lttng_ust_field_enum_nowrite(provider, name, type, item, src) (_ENUM, _ASIDE, provider, name, type, item, src)
+#define lttng_ust_field_string(item, src) (_STRING, _REC, item, src)
+#define lttng_ust_field_string_nowrite(item, src) (_STRING, _ASIDE, item, src)
+#define lttng_ust_field_array(type, item, src, n) (_ARRAY, _REC, type, item, src, n, 0)
+#define lttng_ust_field_array_hex(type, item, src, n) (_ARRAY, _REC, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_array_network(type, item, src, n) (_ARRAY, _REC, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_array_network_hex(type, item, src, n) (_ARRAY, _REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_array_text(type, item, src, n) (_TEXT, _REC, item, src, n)
+#define lttng_ust_field_array_nowrite(type, item, src, n) (_ARRAY, _ASIDE, type, item, src, n, 0)
+#define lttng_ust_field_array_nowrite_hex(type, item, src, n) (_ARRAY, _ASIDE, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_array_network_nowrite(type, item, src, n) (_ARRAY, _ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_array_network_nowrite_hex(type, item, src, n) (_ARRAY, _ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_array_text_nowrite(type, item, src, n) (_TEXT, _ASIDE, item, src, n)
+#define lttng_ust_field_sequence(type, item, src, n_type, n) (_SEQUENCE, _REC, type, item, src, n, 0)
+#define lttng_ust_field_sequence_hex(type, item, src, n_type, n) (_SEQUENCE, _REC, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_network(type, item, src, n_type, n) (_SEQUENCE, _REC, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_sequence_network_hex(type, item, src, n_type, n) (_SEQUENCE, _REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_text(type, item, src, n_type, n) (_TEXT_SEQUENCE, _REC, item, src, n)
+#define lttng_ust_field_sequence_nowrite(type, item, src, n_type, n) (_SEQUENCE, _ASIDE, type, item, src, n, 0)
+#define lttng_ust_field_sequence_nowrite_hex(type, item, src, n_type, n) (_SEQUENCE, _ASIDE, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_network_nowrite(type, item, src, n_type, n) (_SEQUENCE, _ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_sequence_network_nowrite_hex(type, item, src, n_type, n) (_SEQUENCE, _ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_text_nowrite(type, item, src, n_type, n) (_TEXT_SEQUENCE, _ASIDE, item, src, n)
 /* Media types are dropped: CTF 1.8 cannot express them. */
-#define lttng_ust_field_fixed_length_blob(item, src, n, media_type) (ARRAY, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_fixed_length_blob_nowrite(item, src, n, media_type) (ARRAY, ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_variable_length_blob(item, src, n_type, n, media_type) (SEQUENCE, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
-#define lttng_ust_field_variable_length_blob_nowrite(item, src, n_type, n, media_type) (SEQUENCE, ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_fixed_length_blob(item, src, n, media_type) (_ARRAY, _REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_fixed_length_blob_nowrite(item, src, n, media_type) (_ARRAY, _ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_variable_length_blob(item, src, n_type, n, media_type) (_SEQUENCE, _REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_variable_length_blob_nowrite(item, src, n_type, n, media_type) (_SEQUENCE, _ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
 #define lttng_ust_field_unused(src)
 #define lttng_ust_field_unused_nowrite(src)
 
@@ -130,32 +130,32 @@
 #define KYMO__LTTNG_CLOSE(...) KYMO__LTTNG_CLOSE_(__VA_ARGS__)
 #define KYMO__LTTNG_CLOSE_(...) __VA_ARGS__##_END
 
-#define KYMO__LTTNG_DESC_A(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_FIELD_##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_B
-#define KYMO__LTTNG_DESC_B(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_FIELD_##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_A
+#define KYMO__LTTNG_DESC_A(kind, how, ...) KYMO__LTTNG_IF_REC##how(KYMO__LTTNG_FIELD##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_B
+#define KYMO__LTTNG_DESC_B(kind, how, ...) KYMO__LTTNG_IF_REC##how(KYMO__LTTNG_FIELD##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_A
 #define KYMO__LTTNG_DESC_A_END
 #define KYMO__LTTNG_DESC_B_END
-#define KYMO__LTTNG_DESC_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_FIELD_##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_B
-#define KYMO__LTTNG_DESC_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_FIELD_##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_A
+#define KYMO__LTTNG_DESC_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(KYMO__LTTNG_FIELD##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_B
+#define KYMO__LTTNG_DESC_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(KYMO__LTTNG_FIELD##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_A
 #define KYMO__LTTNG_DESC_ASIDE_A_END
 #define KYMO__LTTNG_DESC_ASIDE_B_END
-#define KYMO__LTTNG_ROOM_A(kind, how, ...) +KYMO__LTTNG_ROOM_##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_B
-#define KYMO__LTTNG_ROOM_B(kind, how, ...) +KYMO__LTTNG_ROOM_##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_A
+#define KYMO__LTTNG_ROOM_A(kind, how, ...) +KYMO__LTTNG_ROOM##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_B
+#define KYMO__LTTNG_ROOM_B(kind, how, ...) +KYMO__LTTNG_ROOM##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_A
 #define KYMO__LTTNG_ROOM_A_END
 #define KYMO__LTTNG_ROOM_B_END
-#define KYMO__LTTNG_PIECES_A(kind, how, ...) +KYMO__LTTNG_PIECES_##kind KYMO__LTTNG_IF_ASIDE_##how(+1, ) KYMO__LTTNG_PIECES_B
-#define KYMO__LTTNG_PIECES_B(kind, how, ...) +KYMO__LTTNG_PIECES_##kind KYMO__LTTNG_IF_ASIDE_##how(+1, ) KYMO__LTTNG_PIECES_A
+#define KYMO__LTTNG_PIECES_A(kind, how, ...) +KYMO__LTTNG_PIECES##kind KYMO__LTTNG_IF_ASIDE##how(+1, ) KYMO__LTTNG_PIECES_B
+#define KYMO__LTTNG_PIECES_B(kind, how, ...) +KYMO__LTTNG_PIECES##kind KYMO__LTTNG_IF_ASIDE##how(+1, ) KYMO__LTTNG_PIECES_A
 #define KYMO__LTTNG_PIECES_A_END
 #define KYMO__LTTNG_PIECES_B_END
-#define KYMO__LTTNG_PUT_A(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_B
-#define KYMO__LTTNG_PUT_B(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_A
+#define KYMO__LTTNG_PUT_A(kind, how, ...) KYMO__LTTNG_IF_REC##how(KYMO__LTTNG_PUT##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_B
+#define KYMO__LTTNG_PUT_B(kind, how, ...) KYMO__LTTNG_IF_REC##how(KYMO__LTTNG_PUT##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_A
 #define KYMO__LTTNG_PUT_A_END
 #define KYMO__LTTNG_PUT_B_END
-#define KYMO__LTTNG_PUT_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_B
-#define KYMO__LTTNG_PUT_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_A
+#define KYMO__LTTNG_PUT_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(KYMO__LTTNG_PUT##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_B
+#define KYMO__LTTNG_PUT_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(KYMO__LTTNG_PUT##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_A
 #define KYMO__LTTNG_PUT_ASIDE_A_END
 #define KYMO__LTTNG_PUT_ASIDE_B_END
-#define KYMO__LTTNG_ANY_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_B
-#define KYMO__LTTNG_ANY_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_A
+#define KYMO__LTTNG_ANY_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_B
+#define KYMO__LTTNG_ANY_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_A
 #define KYMO__LTTNG_ANY_ASIDE_A_END
 #define KYMO__LTTNG_ANY_ASIDE_B_END
 
@@ -223,15 +223,15 @@
 /* The last label is one too many: there may be no other label. */
 #define KYMO__LTTNG_ENUM(provider, name, values) \
 	static const struct kymo_enum_label kymo__lttng_labels_##provider##___##name[] = {KYMO__UNWRAP(values) {NULL, 0, 0}}; \
-	static const struct kymo_enum_type kymo__lttng_enum_##provider##___##name __attribute__((unused)) = { \
+	static const struct kymo_enum_type kymo__lttng_enum_##provider##___##name __attribute__((__unused__)) = { \
 		#provider "_" #name, kymo__lttng_labels_##provider##___##name, \
 		(uint32_t)(sizeof(kymo__lttng_labels_##provider##___##name) / sizeof(struct kymo_enum_label) - 1), 0};
 
 /* A class is a table of fields and a function that records an event of it. */
 #define KYMO__LTTNG_CLASS(provider, cls, args, fields) \
-	static const struct kymo_field kymo__lttng_fields_##provider##___##cls[] __attribute__((unused)) = { \
+	static const struct kymo_field kymo__lttng_fields_##provider##___##cls[] __attribute__((__unused__)) = { \
 		KYMO__LTTNG_EACH(DESC, fields) KYMO__LTTNG_EACH(DESC_ASIDE, fields) KYMO__NO_FIELD}; \
-	static __attribute__((unused)) KYMO__LTTNG_HIDE void kymo__lttng_record_##provider##___##cls( \
+	static __attribute__((__unused__)) KYMO__LTTNG_HIDE void kymo__lttng_record_##provider##___##cls( \
 		KYMO__LTTNG_ARGS(PROTO_MORE, args) const struct kymo_event *kymo__ev) \
 	{ \
 		KYMO__BUFFERS(KYMO__LTTNG_EACH(ROOM, fields), KYMO__LTTNG_EACH(PIECES, fields)) \
@@ -264,8 +264,8 @@
 	lttng_ust_static_assert(sizeof(#provider) + sizeof(#name) <= LTTNG_UST_TRACEPOINT_NAME_LEN_MAX, \
 		"Tracepoint name length is too long", Tracepoint_name_length_is_too_long); \
 	KYMO__C_BEGIN \
-	static int kymo__lttng_any_level_##provider##___##name __attribute__((weakref("kymo__lttng_level_" #provider "___" #name))); \
-	static char *kymo__lttng_any_uri_##provider##___##name __attribute__((weakref("kymo__lttng_uri_" #provider "___" #name))); \
+	static int kymo__lttng_any_level_##provider##___##name __attribute__((__weakref__("kymo__lttng_level_" #provider "___" #name))); \
+	static char *kymo__lttng_any_uri_##provider##___##name __attribute__((__weakref__("kymo__lttng_uri_" #provider "___" #name))); \
 	KYMO__C_END \
 	static KYMO__LTTNG_HIDE void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
 	static struct kymo_probe_state kymo__lttng_state_##provider##___##name = { \
@@ -280,12 +280,12 @@
 		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
 	static void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
-		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__next; \
+		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__next; \
 		kymo__lttng_record_##cls_provider##___##cls( \
 			KYMO__LTTNG_ARGS(VALUE_MORE, args) &kymo__lttng_event_##provider##___##name.event); \
-		kymo__next.address = __atomic_load_n(&kymo__lttng_state_##provider##___##name.next, __ATOMIC_RELAXED); \
-		if (kymo__next.address) \
-			kymo__next.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
+		kymo__next.kymo__address = __atomic_load_n(&kymo__lttng_state_##provider##___##name.next, __ATOMIC_RELAXED); \
+		if (kymo__next.kymo__address) \
+			kymo__next.kymo__probe(KYMO__LTTNG_ARGS(VALUE, args)); \
 	}
 
 /*
@@ -294,12 +294,12 @@
  */
 #define KYMO__LTTNG_LOGLEVEL(provider, name, level) \
 	KYMO__C_BEGIN \
-	extern __attribute__((visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
+	extern __attribute__((__visibility__("hidden"))) const int kymo__lttng_level_##provider##___##name; \
 	const int kymo__lttng_level_##provider##___##name = (level); \
 	KYMO__C_END
 #define KYMO__LTTNG_MODEL_EMF_URI(provider, name, uri) \
 	KYMO__C_BEGIN \
-	extern __attribute__((visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
+	extern __attribute__((__visibility__("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
 	const char *const kymo__lttng_uri_##provider##___##name = (uri); \
 	KYMO__C_END
 
@@ -308,7 +308,7 @@
 /*
  * Hides the content from the compiler, which would warn about text that is shorter than its field.
  */
-static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *ptr)
+static inline __attribute__((__unused__)) const void *kymo__lttng_bytes(const void *ptr)
 {
 	__asm__("" : "+r"(ptr));
 	return ptr;
@@ -318,7 +318,7 @@ static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *
  * Puts n bytes of text, with NULs behind its end. The bytes behind its end are not read, unless
  * there are many of them; the program guarantees that they exist.
  */
-static inline __attribute__((unused)) void kymo__lttng_put_text(
+static inline __attribute__((__unused__)) void kymo__lttng_put_text(
 	struct kymo__cursor *c, const void *text, size_t n)
 {
 	const void *end = n ? memchr(text, 0, n) : NULL;
@@ -331,7 +331,7 @@ static inline __attribute__((unused)) void kymo__lttng_put_text(
 	c->p += n - len;
 }
 
-static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
+static inline __attribute__((__unused__)) void kymo__lttng_put_text_sequence(
 	struct kymo__cursor *c, const void *text, size_t n)
 {
 	uint32_t count = (uint32_t)n;
@@ -348,7 +348,7 @@ static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
  * Called before the excluded fields. Returns whether there are filters. The recorded part ends
  * here; it has *ret_first pieces.
  */
-static inline __attribute__((unused)) int kymo__lttng_put_aside(
+static inline __attribute__((__unused__)) int kymo__lttng_put_aside(
 	const struct kymo_event *event, struct kymo__cursor *c, size_t *ret_first)
 {
 	if (!(__atomic_load_n(&event->state->enabled, __ATOMIC_RELAXED) & KYMO_ENABLED_FILTER))
@@ -359,7 +359,8 @@ static inline __attribute__((unused)) int kymo__lttng_put_aside(
 }
 
 /* Called after the excluded fields, which are the pieces from number n on. */
-static inline __attribute__((unused)) void kymo__lttng_close_aside(struct kymo__cursor *c, size_t n)
+static inline __attribute__((__unused__)) void kymo__lttng_close_aside(
+	struct kymo__cursor *c, size_t n)
 {
 	kymo__put_piece(c, NULL, 0, 0);
 	for (; n < c->n; n++)

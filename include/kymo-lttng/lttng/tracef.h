@@ -14,7 +14,7 @@
 #define KYMO__LTTNG_TRACEF(record, ...) \
 	do { \
 		KYMO__LTTNG_MESSAGE_EVENT("lttng_ust_tracef", "event", KYMO_DEBUG, ) \
-		if (KYMO__IS_ENABLED(kymo__state)) \
+		if (kymo__lttng_is_enabled(&kymo__state)) \
 			record(&kymo__event, __VA_ARGS__); \
 	} while (0)
 
@@ -24,7 +24,7 @@
 
 /* clang-format on */
 
-static inline __attribute__((cold, format(printf, 2, 0))) void kymo__lttng_vtracef(
+static inline __attribute__((__cold__, __format__(__printf__, 2, 0))) void kymo__lttng_vtracef(
 	const struct kymo_event *event, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
@@ -34,7 +34,7 @@ static inline __attribute__((cold, format(printf, 2, 0))) void kymo__lttng_vtrac
 		free(msg);
 }
 
-static inline __attribute__((cold, format(printf, 2, 3))) void kymo__lttng_tracef(
+static inline __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo__lttng_tracef(
 	const struct kymo_event *event, const char *format, ...)
 {
 	va_list ap;

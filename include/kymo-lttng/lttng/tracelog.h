@@ -19,7 +19,7 @@
 	do { \
 		KYMO__LTTNG_MESSAGE_EVENT("lttng_ust_tracelog", name, level, \
 			KYMO__DESC(kymo_i32(line, 0)) KYMO__DESC(kymo_string(file, 0)) KYMO__DESC(kymo_string(func, 0))) \
-		if (KYMO__IS_ENABLED(kymo__state)) \
+		if (kymo__lttng_is_enabled(&kymo__state)) \
 			record(&kymo__event, __func__, __VA_ARGS__); \
 	} while (0)
 
@@ -29,7 +29,7 @@
 
 /* clang-format on */
 
-static inline __attribute__((cold, format(printf, 3, 0))) void kymo__lttng_vtracelog(
+static inline __attribute__((__cold__, __format__(__printf__, 3, 0))) void kymo__lttng_vtracelog(
 	const struct kymo_event *event, const char *func, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
@@ -41,7 +41,7 @@ static inline __attribute__((cold, format(printf, 3, 0))) void kymo__lttng_vtrac
 		free(msg);
 }
 
-static inline __attribute__((cold, format(printf, 3, 4))) void kymo__lttng_tracelog(
+static inline __attribute__((__cold__, __format__(__printf__, 3, 4))) void kymo__lttng_tracelog(
 	const struct kymo_event *event, const char *func, const char *format, ...)
 {
 	va_list ap;

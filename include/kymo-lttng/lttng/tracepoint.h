@@ -120,7 +120,7 @@
 #define KYMO__LTTNG_ARGS_60_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_58_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_62_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_60_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_64_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_62_(f, __VA_ARGS__)
-#define KYMO__LTTNG_PROTO(type, name) type name __attribute__((unused))
+#define KYMO__LTTNG_PROTO(type, name) type name __attribute__((__unused__))
 #define KYMO__LTTNG_PROTO_LAST(type, name) KYMO__LTTNG_PROTO(type, name)
 #define KYMO__LTTNG_NO_PROTO void
 #define KYMO__LTTNG_TYPE(type, name) type
@@ -142,12 +142,12 @@
 	KYMO__C_BEGIN \
 	extern struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY; \
 	KYMO__C_END \
-	static inline __attribute__((always_inline, unused)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static inline __attribute__((__always_inline__, __unused__)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
-		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
-		kymo__u.address = __atomic_load_n(&kymo_lttng_##provider##___##name.hook, __ATOMIC_RELAXED); \
-		if (kymo__u.address) \
-			kymo__u.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
+		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
+		kymo__u.kymo__address = kymo__lttng_hook(&kymo_lttng_##provider##___##name); \
+		if (kymo__u.kymo__address) \
+			kymo__u.kymo__probe(KYMO__LTTNG_ARGS(VALUE, args)); \
 	}
 
 #if LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_DEFINE) && !defined(LTTNG_UST_TRACEPOINT_DEFINE)
@@ -184,7 +184,7 @@
  */
 #ifdef LTTNG_UST_HAVE_SDT_INTEGRATION
 #include <sys/sdt.h>
-#define KYMO__LTTNG_SDT(provider, ...) KYMO__APPLY_CAT(KYMO__LTTNG_SDT_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
+#define KYMO__LTTNG_SDT(provider, ...) KYMO__APPLY_CAT(KYMO__LTTNG_SDT, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
 #define KYMO__LTTNG_SDT_ONE(provider, name) _SDT_PROBE(provider, name, 0, ());
 #define KYMO__LTTNG_SDT_MORE(provider, name, ...) KYMO__LTTNG_SDT_N(provider, name, KYMO__COUNT(__VA_ARGS__), (__VA_ARGS__))
 #define KYMO__LTTNG_SDT_N(provider, name, n, args) _SDT_PROBE(provider, name, n, args);
@@ -194,12 +194,12 @@
 
 #define lttng_ust_tracepoint_enabled(provider, name) KYMO__LTTNG_ENABLED(provider, name)
 #define lttng_ust_do_tracepoint(provider, ...) \
-	KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
+	KYMO__APPLY_CAT(KYMO__LTTNG_CALL, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
 #define lttng_ust_tracepoint(provider, ...) \
 	do { \
 		KYMO__LTTNG_SDT(provider, __VA_ARGS__) \
 		if (KYMO__LTTNG_ENABLED(provider, KYMO__FIRST_TOKEN(__VA_ARGS__, 0))) \
-			KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
+			KYMO__APPLY_CAT(KYMO__LTTNG_CALL, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
 	} while (0)
 #define KYMO__LTTNG_ENABLED(provider, name) KYMO__LTTNG_ENABLED_(provider, name)
 #define KYMO__LTTNG_ENABLED_(provider, name) kymo__lttng_is_enabled(&kymo_lttng_##provider##___##name)
@@ -256,10 +256,15 @@ enum {
 #define TRACEPOINT_MODEL_EMF_URI LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
 #endif
 
-/* A function: programs have macros with names like those of the structure's members. */
-static inline __attribute__((always_inline)) KYMO__LTTNG_HIDE int kymo__lttng_is_enabled(const struct kymo_event_state *state)
+/* Functions: programs have macros with names like those of the structure's members. */
+static inline __attribute__((__always_inline__)) KYMO__LTTNG_HIDE int kymo__lttng_is_enabled(const struct kymo_event_state *state)
 {
 	return KYMO__IS_ENABLED(*state);
+}
+
+static inline __attribute__((__always_inline__)) KYMO__LTTNG_HIDE void *kymo__lttng_hook(const struct kymo_event_state *state)
+{
+	return __atomic_load_n(&state->hook, __ATOMIC_RELAXED);
 }
 
 /* LTTng-UST's destructors of tracepoints, which programs switch off before they end quickly. */
@@ -285,13 +290,13 @@ static inline void tracepoint_disable_destructors(void)
 #undef KYMO__LTTNG_VISIBILITY
 #if defined(LTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION) ||                                             \
 	(LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_HIDDEN_DEFINITION))
-#define KYMO__LTTNG_VISIBILITY __attribute__((visibility("hidden")))
+#define KYMO__LTTNG_VISIBILITY __attribute__((__visibility__("hidden")))
 #else
-#define KYMO__LTTNG_VISIBILITY __attribute__((visibility("default")))
+#define KYMO__LTTNG_VISIBILITY __attribute__((__visibility__("default")))
 #endif
 #undef KYMO__LTTNG_PROVIDER_VISIBILITY
 #ifdef LTTNG_UST_TRACEPOINT_PROVIDER_HIDDEN_DEFINITION
-#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((visibility("hidden")))
+#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((__visibility__("hidden")))
 #else
-#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((visibility("default")))
+#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((__visibility__("default")))
 #endif

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#define lttng_ust_notrace __attribute__((no_instrument_function))
+#define lttng_ust_notrace __attribute__((__no_instrument_function__))
 
 #ifdef __cplusplus
 #define lttng_ust_static_assert(predicate, msg, c_identifier_msg) static_assert(predicate, msg)

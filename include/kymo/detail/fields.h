@@ -41,10 +41,10 @@
 #define KYMO__IS_ENABLED(state) \
 	__builtin_expect(__atomic_load_n(&(state).enabled, __ATOMIC_RELAXED) != 0, 0)
 
-/* Number of arguments, 1 .. 33; and whether there is ONE or MORE. */
+/* Number of arguments, 1 .. 33; and whether there is _ONE or _MORE. */
 #define KYMO__COUNT(...) KYMO__COUNT_(__VA_ARGS__, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define KYMO__COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, n, ...) n
-#define KYMO__MANY(...) KYMO__COUNT_(__VA_ARGS__, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, ONE, 0)
+#define KYMO__MANY(...) KYMO__COUNT_(__VA_ARGS__, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _MORE, _ONE, 0)
 
 /* Applies op to every argument but the first (the event's name). */
 #define KYMO__EACH(op, ...) KYMO__APPLY_CAT(KYMO__EACH_, KYMO__COUNT(__VA_ARGS__))(op, __VA_ARGS__)
@@ -84,14 +84,17 @@
 
 /*
  * Another name than that of a kind of field remains in the name that compilers do not know:
- * KYMO__DESC_KYMO__F_kymo_integer.
+ * KYMO__DESCKYMO__F_kymo_integer.
+ *
+ * Words that are only pasted to names (_SCALAR, _i32, _MORE) begin with an underscore: one that is
+ * a macro of the program's (STRING, u8) would be expanded on its way.
  */
 #define KYMO__OP(op, ...) KYMO__OP_(op, __VA_ARGS__, , )
 #define KYMO__OP_(op, kind, args, ...) op##kind args
-#define KYMO__DESC(field) KYMO__OP(KYMO__DESC_, KYMO__F_##field)
-#define KYMO__ROOM(field) KYMO__OP(KYMO__ROOM_, KYMO__F_##field)
-#define KYMO__PIECES(field) KYMO__OP(KYMO__PIECES_, KYMO__F_##field)
-#define KYMO__PUT(field) KYMO__OP(KYMO__PUT_, KYMO__F_##field)
+#define KYMO__DESC(field) KYMO__OP(KYMO__DESC, KYMO__F_##field)
+#define KYMO__ROOM(field) KYMO__OP(KYMO__ROOM, KYMO__F_##field)
+#define KYMO__PIECES(field) KYMO__OP(KYMO__PIECES, KYMO__F_##field)
+#define KYMO__PUT(field) KYMO__OP(KYMO__PUT, KYMO__F_##field)
 #define KYMO__NO_FIELD {KYMO_FIELD_END, 0, 0, 0, 0, NULL, NULL}
 
 /* Types of scalars: kind, C type, flags. */
@@ -171,111 +174,111 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__FLAGS_enum_u32 0
 #define KYMO__FLAGS_enum_u64 0
 
-#define KYMO__F_kymo_i8(n, v) SCALAR, (i8, n, v)
-#define KYMO__F_kymo_array_i8(n, p, c) ARRAY, (i8, n, p, c)
-#define KYMO__F_kymo_seq_i8(n, p, c) SEQUENCE, (i8, n, p, c)
-#define KYMO__F_kymo_i16(n, v) SCALAR, (i16, n, v)
-#define KYMO__F_kymo_array_i16(n, p, c) ARRAY, (i16, n, p, c)
-#define KYMO__F_kymo_seq_i16(n, p, c) SEQUENCE, (i16, n, p, c)
-#define KYMO__F_kymo_i32(n, v) SCALAR, (i32, n, v)
-#define KYMO__F_kymo_array_i32(n, p, c) ARRAY, (i32, n, p, c)
-#define KYMO__F_kymo_seq_i32(n, p, c) SEQUENCE, (i32, n, p, c)
-#define KYMO__F_kymo_i64(n, v) SCALAR, (i64, n, v)
-#define KYMO__F_kymo_array_i64(n, p, c) ARRAY, (i64, n, p, c)
-#define KYMO__F_kymo_seq_i64(n, p, c) SEQUENCE, (i64, n, p, c)
-#define KYMO__F_kymo_u8(n, v) SCALAR, (u8, n, v)
-#define KYMO__F_kymo_array_u8(n, p, c) ARRAY, (u8, n, p, c)
-#define KYMO__F_kymo_seq_u8(n, p, c) SEQUENCE, (u8, n, p, c)
-#define KYMO__F_kymo_u16(n, v) SCALAR, (u16, n, v)
-#define KYMO__F_kymo_array_u16(n, p, c) ARRAY, (u16, n, p, c)
-#define KYMO__F_kymo_seq_u16(n, p, c) SEQUENCE, (u16, n, p, c)
-#define KYMO__F_kymo_u32(n, v) SCALAR, (u32, n, v)
-#define KYMO__F_kymo_array_u32(n, p, c) ARRAY, (u32, n, p, c)
-#define KYMO__F_kymo_seq_u32(n, p, c) SEQUENCE, (u32, n, p, c)
-#define KYMO__F_kymo_u64(n, v) SCALAR, (u64, n, v)
-#define KYMO__F_kymo_array_u64(n, p, c) ARRAY, (u64, n, p, c)
-#define KYMO__F_kymo_seq_u64(n, p, c) SEQUENCE, (u64, n, p, c)
-#define KYMO__F_kymo_x8(n, v) SCALAR, (x8, n, v)
-#define KYMO__F_kymo_array_x8(n, p, c) ARRAY, (x8, n, p, c)
-#define KYMO__F_kymo_seq_x8(n, p, c) SEQUENCE, (x8, n, p, c)
-#define KYMO__F_kymo_x16(n, v) SCALAR, (x16, n, v)
-#define KYMO__F_kymo_array_x16(n, p, c) ARRAY, (x16, n, p, c)
-#define KYMO__F_kymo_seq_x16(n, p, c) SEQUENCE, (x16, n, p, c)
-#define KYMO__F_kymo_x32(n, v) SCALAR, (x32, n, v)
-#define KYMO__F_kymo_array_x32(n, p, c) ARRAY, (x32, n, p, c)
-#define KYMO__F_kymo_seq_x32(n, p, c) SEQUENCE, (x32, n, p, c)
-#define KYMO__F_kymo_x64(n, v) SCALAR, (x64, n, v)
-#define KYMO__F_kymo_array_x64(n, p, c) ARRAY, (x64, n, p, c)
-#define KYMO__F_kymo_seq_x64(n, p, c) SEQUENCE, (x64, n, p, c)
-#define KYMO__F_kymo_net16(n, v) SCALAR, (net16, n, v)
-#define KYMO__F_kymo_array_net16(n, p, c) ARRAY, (net16, n, p, c)
-#define KYMO__F_kymo_seq_net16(n, p, c) SEQUENCE, (net16, n, p, c)
-#define KYMO__F_kymo_net32(n, v) SCALAR, (net32, n, v)
-#define KYMO__F_kymo_array_net32(n, p, c) ARRAY, (net32, n, p, c)
-#define KYMO__F_kymo_seq_net32(n, p, c) SEQUENCE, (net32, n, p, c)
-#define KYMO__F_kymo_net64(n, v) SCALAR, (net64, n, v)
-#define KYMO__F_kymo_array_net64(n, p, c) ARRAY, (net64, n, p, c)
-#define KYMO__F_kymo_seq_net64(n, p, c) SEQUENCE, (net64, n, p, c)
-#define KYMO__F_kymo_netx16(n, v) SCALAR, (netx16, n, v)
-#define KYMO__F_kymo_array_netx16(n, p, c) ARRAY, (netx16, n, p, c)
-#define KYMO__F_kymo_seq_netx16(n, p, c) SEQUENCE, (netx16, n, p, c)
-#define KYMO__F_kymo_netx32(n, v) SCALAR, (netx32, n, v)
-#define KYMO__F_kymo_array_netx32(n, p, c) ARRAY, (netx32, n, p, c)
-#define KYMO__F_kymo_seq_netx32(n, p, c) SEQUENCE, (netx32, n, p, c)
-#define KYMO__F_kymo_netx64(n, v) SCALAR, (netx64, n, v)
-#define KYMO__F_kymo_array_netx64(n, p, c) ARRAY, (netx64, n, p, c)
-#define KYMO__F_kymo_seq_netx64(n, p, c) SEQUENCE, (netx64, n, p, c)
-#define KYMO__F_kymo_f32(n, v) SCALAR, (f32, n, v)
-#define KYMO__F_kymo_array_f32(n, p, c) ARRAY, (f32, n, p, c)
-#define KYMO__F_kymo_seq_f32(n, p, c) SEQUENCE, (f32, n, p, c)
-#define KYMO__F_kymo_f64(n, v) SCALAR, (f64, n, v)
-#define KYMO__F_kymo_array_f64(n, p, c) ARRAY, (f64, n, p, c)
-#define KYMO__F_kymo_seq_f64(n, p, c) SEQUENCE, (f64, n, p, c)
-#define KYMO__F_kymo_bool(n, v) SCALAR, (truth, n, v)
-#define KYMO__F_kymo_array_bool(n, p, c) ARRAY, (truth, n, p, c)
-#define KYMO__F_kymo_seq_bool(n, p, c) SEQUENCE, (truth, n, p, c)
-#define KYMO__F_kymo_ptr(n, v) SCALAR, (ptr, n, v)
-#define KYMO__F_kymo_array_ptr(n, p, c) ARRAY, (ptr, n, p, c)
-#define KYMO__F_kymo_seq_ptr(n, p, c) SEQUENCE, (ptr, n, p, c)
-#define KYMO__F_kymo_enum_i8(n, e, v) ENUM, (i8, n, e, v)
-#define KYMO__F_kymo_enum_i16(n, e, v) ENUM, (i16, n, e, v)
-#define KYMO__F_kymo_enum_i32(n, e, v) ENUM, (i32, n, e, v)
-#define KYMO__F_kymo_enum_i64(n, e, v) ENUM, (i64, n, e, v)
-#define KYMO__F_kymo_enum_u8(n, e, v) ENUM, (u8, n, e, v)
-#define KYMO__F_kymo_enum_u16(n, e, v) ENUM, (u16, n, e, v)
-#define KYMO__F_kymo_enum_u32(n, e, v) ENUM, (u32, n, e, v)
-#define KYMO__F_kymo_enum_u64(n, e, v) ENUM, (u64, n, e, v)
-#define KYMO__VALUE_i8(v) KYMO__FIT(i8, v)
-#define KYMO__VALUE_i16(v) KYMO__FIT(i16, v)
-#define KYMO__VALUE_i32(v) KYMO__FIT(i32, v)
+#define KYMO__F_kymo_i8(n, v) _SCALAR, (_i8, n, v)
+#define KYMO__F_kymo_array_i8(n, p, c) _ARRAY, (_i8, n, p, c)
+#define KYMO__F_kymo_seq_i8(n, p, c) _SEQUENCE, (_i8, n, p, c)
+#define KYMO__F_kymo_i16(n, v) _SCALAR, (_i16, n, v)
+#define KYMO__F_kymo_array_i16(n, p, c) _ARRAY, (_i16, n, p, c)
+#define KYMO__F_kymo_seq_i16(n, p, c) _SEQUENCE, (_i16, n, p, c)
+#define KYMO__F_kymo_i32(n, v) _SCALAR, (_i32, n, v)
+#define KYMO__F_kymo_array_i32(n, p, c) _ARRAY, (_i32, n, p, c)
+#define KYMO__F_kymo_seq_i32(n, p, c) _SEQUENCE, (_i32, n, p, c)
+#define KYMO__F_kymo_i64(n, v) _SCALAR, (_i64, n, v)
+#define KYMO__F_kymo_array_i64(n, p, c) _ARRAY, (_i64, n, p, c)
+#define KYMO__F_kymo_seq_i64(n, p, c) _SEQUENCE, (_i64, n, p, c)
+#define KYMO__F_kymo_u8(n, v) _SCALAR, (_u8, n, v)
+#define KYMO__F_kymo_array_u8(n, p, c) _ARRAY, (_u8, n, p, c)
+#define KYMO__F_kymo_seq_u8(n, p, c) _SEQUENCE, (_u8, n, p, c)
+#define KYMO__F_kymo_u16(n, v) _SCALAR, (_u16, n, v)
+#define KYMO__F_kymo_array_u16(n, p, c) _ARRAY, (_u16, n, p, c)
+#define KYMO__F_kymo_seq_u16(n, p, c) _SEQUENCE, (_u16, n, p, c)
+#define KYMO__F_kymo_u32(n, v) _SCALAR, (_u32, n, v)
+#define KYMO__F_kymo_array_u32(n, p, c) _ARRAY, (_u32, n, p, c)
+#define KYMO__F_kymo_seq_u32(n, p, c) _SEQUENCE, (_u32, n, p, c)
+#define KYMO__F_kymo_u64(n, v) _SCALAR, (_u64, n, v)
+#define KYMO__F_kymo_array_u64(n, p, c) _ARRAY, (_u64, n, p, c)
+#define KYMO__F_kymo_seq_u64(n, p, c) _SEQUENCE, (_u64, n, p, c)
+#define KYMO__F_kymo_x8(n, v) _SCALAR, (_x8, n, v)
+#define KYMO__F_kymo_array_x8(n, p, c) _ARRAY, (_x8, n, p, c)
+#define KYMO__F_kymo_seq_x8(n, p, c) _SEQUENCE, (_x8, n, p, c)
+#define KYMO__F_kymo_x16(n, v) _SCALAR, (_x16, n, v)
+#define KYMO__F_kymo_array_x16(n, p, c) _ARRAY, (_x16, n, p, c)
+#define KYMO__F_kymo_seq_x16(n, p, c) _SEQUENCE, (_x16, n, p, c)
+#define KYMO__F_kymo_x32(n, v) _SCALAR, (_x32, n, v)
+#define KYMO__F_kymo_array_x32(n, p, c) _ARRAY, (_x32, n, p, c)
+#define KYMO__F_kymo_seq_x32(n, p, c) _SEQUENCE, (_x32, n, p, c)
+#define KYMO__F_kymo_x64(n, v) _SCALAR, (_x64, n, v)
+#define KYMO__F_kymo_array_x64(n, p, c) _ARRAY, (_x64, n, p, c)
+#define KYMO__F_kymo_seq_x64(n, p, c) _SEQUENCE, (_x64, n, p, c)
+#define KYMO__F_kymo_net16(n, v) _SCALAR, (_net16, n, v)
+#define KYMO__F_kymo_array_net16(n, p, c) _ARRAY, (_net16, n, p, c)
+#define KYMO__F_kymo_seq_net16(n, p, c) _SEQUENCE, (_net16, n, p, c)
+#define KYMO__F_kymo_net32(n, v) _SCALAR, (_net32, n, v)
+#define KYMO__F_kymo_array_net32(n, p, c) _ARRAY, (_net32, n, p, c)
+#define KYMO__F_kymo_seq_net32(n, p, c) _SEQUENCE, (_net32, n, p, c)
+#define KYMO__F_kymo_net64(n, v) _SCALAR, (_net64, n, v)
+#define KYMO__F_kymo_array_net64(n, p, c) _ARRAY, (_net64, n, p, c)
+#define KYMO__F_kymo_seq_net64(n, p, c) _SEQUENCE, (_net64, n, p, c)
+#define KYMO__F_kymo_netx16(n, v) _SCALAR, (_netx16, n, v)
+#define KYMO__F_kymo_array_netx16(n, p, c) _ARRAY, (_netx16, n, p, c)
+#define KYMO__F_kymo_seq_netx16(n, p, c) _SEQUENCE, (_netx16, n, p, c)
+#define KYMO__F_kymo_netx32(n, v) _SCALAR, (_netx32, n, v)
+#define KYMO__F_kymo_array_netx32(n, p, c) _ARRAY, (_netx32, n, p, c)
+#define KYMO__F_kymo_seq_netx32(n, p, c) _SEQUENCE, (_netx32, n, p, c)
+#define KYMO__F_kymo_netx64(n, v) _SCALAR, (_netx64, n, v)
+#define KYMO__F_kymo_array_netx64(n, p, c) _ARRAY, (_netx64, n, p, c)
+#define KYMO__F_kymo_seq_netx64(n, p, c) _SEQUENCE, (_netx64, n, p, c)
+#define KYMO__F_kymo_f32(n, v) _SCALAR, (_f32, n, v)
+#define KYMO__F_kymo_array_f32(n, p, c) _ARRAY, (_f32, n, p, c)
+#define KYMO__F_kymo_seq_f32(n, p, c) _SEQUENCE, (_f32, n, p, c)
+#define KYMO__F_kymo_f64(n, v) _SCALAR, (_f64, n, v)
+#define KYMO__F_kymo_array_f64(n, p, c) _ARRAY, (_f64, n, p, c)
+#define KYMO__F_kymo_seq_f64(n, p, c) _SEQUENCE, (_f64, n, p, c)
+#define KYMO__F_kymo_bool(n, v) _SCALAR, (_truth, n, v)
+#define KYMO__F_kymo_array_bool(n, p, c) _ARRAY, (_truth, n, p, c)
+#define KYMO__F_kymo_seq_bool(n, p, c) _SEQUENCE, (_truth, n, p, c)
+#define KYMO__F_kymo_ptr(n, v) _SCALAR, (_ptr, n, v)
+#define KYMO__F_kymo_array_ptr(n, p, c) _ARRAY, (_ptr, n, p, c)
+#define KYMO__F_kymo_seq_ptr(n, p, c) _SEQUENCE, (_ptr, n, p, c)
+#define KYMO__F_kymo_enum_i8(n, e, v) _ENUM, (_i8, n, e, v)
+#define KYMO__F_kymo_enum_i16(n, e, v) _ENUM, (_i16, n, e, v)
+#define KYMO__F_kymo_enum_i32(n, e, v) _ENUM, (_i32, n, e, v)
+#define KYMO__F_kymo_enum_i64(n, e, v) _ENUM, (_i64, n, e, v)
+#define KYMO__F_kymo_enum_u8(n, e, v) _ENUM, (_u8, n, e, v)
+#define KYMO__F_kymo_enum_u16(n, e, v) _ENUM, (_u16, n, e, v)
+#define KYMO__F_kymo_enum_u32(n, e, v) _ENUM, (_u32, n, e, v)
+#define KYMO__F_kymo_enum_u64(n, e, v) _ENUM, (_u64, n, e, v)
+#define KYMO__VALUE_i8(v) KYMO__FIT(_i8, v)
+#define KYMO__VALUE_i16(v) KYMO__FIT(_i16, v)
+#define KYMO__VALUE_i32(v) KYMO__FIT(_i32, v)
 #define KYMO__VALUE_i64(v) (v)
-#define KYMO__VALUE_u8(v) KYMO__FIT(u8, v)
-#define KYMO__VALUE_u16(v) KYMO__FIT(u16, v)
-#define KYMO__VALUE_u32(v) KYMO__FIT(u32, v)
+#define KYMO__VALUE_u8(v) KYMO__FIT(_u8, v)
+#define KYMO__VALUE_u16(v) KYMO__FIT(_u16, v)
+#define KYMO__VALUE_u32(v) KYMO__FIT(_u32, v)
 #define KYMO__VALUE_u64(v) (v)
-#define KYMO__VALUE_x8(v) KYMO__FIT(x8, v)
-#define KYMO__VALUE_x16(v) KYMO__FIT(x16, v)
-#define KYMO__VALUE_x32(v) KYMO__FIT(x32, v)
+#define KYMO__VALUE_x8(v) KYMO__FIT(_x8, v)
+#define KYMO__VALUE_x16(v) KYMO__FIT(_x16, v)
+#define KYMO__VALUE_x32(v) KYMO__FIT(_x32, v)
 #define KYMO__VALUE_x64(v) (v)
-#define KYMO__VALUE_net16(v) KYMO__FIT(net16, v)
-#define KYMO__VALUE_net32(v) KYMO__FIT(net32, v)
+#define KYMO__VALUE_net16(v) KYMO__FIT(_net16, v)
+#define KYMO__VALUE_net32(v) KYMO__FIT(_net32, v)
 #define KYMO__VALUE_net64(v) (v)
-#define KYMO__VALUE_netx16(v) KYMO__FIT(netx16, v)
-#define KYMO__VALUE_netx32(v) KYMO__FIT(netx32, v)
+#define KYMO__VALUE_netx16(v) KYMO__FIT(_netx16, v)
+#define KYMO__VALUE_netx32(v) KYMO__FIT(_netx32, v)
 #define KYMO__VALUE_netx64(v) (v)
 #define KYMO__VALUE_f32(v) (v)
 #define KYMO__VALUE_f64(v) (v)
 #define KYMO__VALUE_truth(v) ((v) ? 1 : 0)
 #define KYMO__VALUE_ptr(v) ((uintptr_t)(v))
-#define KYMO__F_kymo_enum(n, e, v) ENUM, (i32, n, e, v)
-#define KYMO__F_kymo_array_enum(n, e, p, c) ENUM_ARRAY, (n, e, p, c)
-#define KYMO__F_kymo_seq_enum(n, e, p, c) ENUM_SEQUENCE, (n, e, p, c)
-#define KYMO__F_kymo_string(n, s) STRING, (n, s)
-#define KYMO__F_kymo_array_string(n, p, c) STRING_ARRAY, (n, p, c)
-#define KYMO__F_kymo_seq_string(n, p, c) STRING_SEQUENCE, (n, p, c)
-#define KYMO__F_kymo_text(n, p, c) TEXT, (n, p, c)
-#define KYMO__F_kymo_text_seq(n, p, c) BYTES, (TEXT_SEQUENCE, n, p, c)
-#define KYMO__F_kymo_blob(n, ...) KYMO__BLOB(__VA_ARGS__, MEDIA_BLOB, BLOB, 0), (n, __VA_ARGS__)
+#define KYMO__F_kymo_enum(n, e, v) _ENUM, (_i32, n, e, v)
+#define KYMO__F_kymo_array_enum(n, e, p, c) _ENUM_ARRAY, (n, e, p, c)
+#define KYMO__F_kymo_seq_enum(n, e, p, c) _ENUM_SEQUENCE, (n, e, p, c)
+#define KYMO__F_kymo_string(n, s) _STRING, (n, s)
+#define KYMO__F_kymo_array_string(n, p, c) _STRING_ARRAY, (n, p, c)
+#define KYMO__F_kymo_seq_string(n, p, c) _STRING_SEQUENCE, (n, p, c)
+#define KYMO__F_kymo_text(n, p, c) _TEXT, (n, p, c)
+#define KYMO__F_kymo_text_seq(n, p, c) _BYTES, (_TEXT_SEQUENCE, n, p, c)
+#define KYMO__F_kymo_blob(n, ...) KYMO__BLOB(__VA_ARGS__, _MEDIA_BLOB, _BLOB, 0), (n, __VA_ARGS__)
 #define KYMO__BLOB(a, b, c, kind, ...) kind
 
 /*
@@ -286,10 +289,10 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__INLINE(bytes) ((bytes) <= KYMO__INLINE_MAX ? (bytes) : 0)
 
 #define KYMO__DESC_SCALAR(T, n, v) \
-	{KYMO__KIND_##T, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, KYMO__STRING(n), NULL},
-#define KYMO__ROOM_SCALAR(T, n, v) +sizeof(kymo__##T)
+	{KYMO__KIND##T, 0, (uint8_t)sizeof(kymo_##T), KYMO__FLAGS##T, 0, KYMO__STRING(n), NULL},
+#define KYMO__ROOM_SCALAR(T, n, v) +sizeof(kymo_##T)
 #define KYMO__PIECES_SCALAR(T, n, v)
-#define KYMO__PUT_SCALAR(T, n, v) kymo__put_##T(&kymo__c, KYMO__VALUE_##T(v)),
+#define KYMO__PUT_SCALAR(T, n, v) kymo__put##T(&kymo__c, KYMO__VALUE##T(v)),
 
 #define KYMO__ENUM(type, ...) \
 	static const struct kymo_enum_label kymo__labels_##type[] = {__VA_ARGS__}; \
@@ -297,34 +300,34 @@ typedef uintptr_t kymo__ptr;
 		(uint32_t)(sizeof(kymo__labels_##type) / sizeof(kymo__labels_##type[0])), 0};
 
 #define KYMO__DESC_ENUM(T, n, e, v) \
-	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_enum_##T, 0, KYMO__STRING(n), &kymo__enum_##e},
-#define KYMO__ROOM_ENUM(T, n, e, v) +sizeof(kymo__##T)
+	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(kymo_##T), KYMO__FLAGS_enum##T, 0, KYMO__STRING(n), &kymo__enum_##e},
+#define KYMO__ROOM_ENUM(T, n, e, v) +sizeof(kymo_##T)
 #define KYMO__PIECES_ENUM(T, n, e, v)
-#define KYMO__PUT_ENUM(T, n, e, v) kymo__put_##T(&kymo__c, (kymo__##T)(v)),
+#define KYMO__PUT_ENUM(T, n, e, v) kymo__put##T(&kymo__c, (kymo_##T)(v)),
 
 #define KYMO__DESC_ARRAY(T, n, p, c) \
-	{KYMO_FIELD_ARRAY, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, (c), KYMO__STRING(n), NULL},
-#define KYMO__ROOM_ARRAY(T, n, p, c) +KYMO__INLINE((c) * sizeof(kymo__##T))
+	{KYMO_FIELD_ARRAY, KYMO__KIND##T, (uint8_t)sizeof(kymo_##T), KYMO__FLAGS##T, (c), KYMO__STRING(n), NULL},
+#define KYMO__ROOM_ARRAY(T, n, p, c) +KYMO__INLINE((c) * sizeof(kymo_##T))
 #define KYMO__PIECES_ARRAY(T, n, p, c) +2
-#define KYMO__PUT_ARRAY(T, n, p, c) kymo__put_bytes(&kymo__c, (p), (c) * sizeof(kymo__##T)),
+#define KYMO__PUT_ARRAY(T, n, p, c) kymo__put_bytes(&kymo__c, (p), (c) * sizeof(kymo_##T)),
 
 #define KYMO__DESC_SEQUENCE(T, n, p, c) \
-	{KYMO_FIELD_SEQUENCE, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, KYMO__STRING(n), NULL},
+	{KYMO_FIELD_SEQUENCE, KYMO__KIND##T, (uint8_t)sizeof(kymo_##T), KYMO__FLAGS##T, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_SEQUENCE(T, n, p, c) +4 + KYMO__INLINE_MAX
 #define KYMO__PIECES_SEQUENCE(T, n, p, c) +2
-#define KYMO__PUT_SEQUENCE(T, n, p, c) kymo__put_sequence(&kymo__c, (p), (c), sizeof(kymo__##T)),
+#define KYMO__PUT_SEQUENCE(T, n, p, c) kymo__put_sequence(&kymo__c, (p), (c), sizeof(kymo_##T)),
 
 #define KYMO__DESC_ENUM_ARRAY(n, e, p, c) \
 	{KYMO_FIELD_ARRAY, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, (c), KYMO__STRING(n), &kymo__enum_##e},
-#define KYMO__ROOM_ENUM_ARRAY(n, e, p, c) KYMO__ROOM_ARRAY(i32, n, p, c)
+#define KYMO__ROOM_ENUM_ARRAY(n, e, p, c) KYMO__ROOM_ARRAY(_i32, n, p, c)
 #define KYMO__PIECES_ENUM_ARRAY(n, e, p, c) +2
-#define KYMO__PUT_ENUM_ARRAY(n, e, p, c) KYMO__PUT_ARRAY(i32, n, p, c)
+#define KYMO__PUT_ENUM_ARRAY(n, e, p, c) KYMO__PUT_ARRAY(_i32, n, p, c)
 
 #define KYMO__DESC_ENUM_SEQUENCE(n, e, p, c) \
 	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, 0, KYMO__STRING(n), &kymo__enum_##e},
-#define KYMO__ROOM_ENUM_SEQUENCE(n, e, p, c) KYMO__ROOM_SEQUENCE(i32, n, p, c)
+#define KYMO__ROOM_ENUM_SEQUENCE(n, e, p, c) KYMO__ROOM_SEQUENCE(_i32, n, p, c)
 #define KYMO__PIECES_ENUM_SEQUENCE(n, e, p, c) +2
-#define KYMO__PUT_ENUM_SEQUENCE(n, e, p, c) KYMO__PUT_SEQUENCE(i32, n, p, c)
+#define KYMO__PUT_ENUM_SEQUENCE(n, e, p, c) KYMO__PUT_SEQUENCE(_i32, n, p, c)
 
 #define KYMO__DESC_STRING(n, s) {KYMO_FIELD_STRING, 0, 1, 0, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_STRING(n, s) +KYMO__INLINE_MAX + 1
@@ -343,19 +346,19 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__PUT_STRING_SEQUENCE(n, p, c) kymo__put_string_sequence(&kymo__c, (p), (c)),
 
 #define KYMO__DESC_TEXT(n, p, c) {KYMO_FIELD_TEXT, 0, 1, 0, (c), KYMO__STRING(n), NULL},
-#define KYMO__ROOM_TEXT(n, p, c) KYMO__ROOM_ARRAY(u8, n, p, c)
+#define KYMO__ROOM_TEXT(n, p, c) KYMO__ROOM_ARRAY(_u8, n, p, c)
 #define KYMO__PIECES_TEXT(n, p, c) +2
-#define KYMO__PUT_TEXT(n, p, c) KYMO__PUT_ARRAY(u8, n, p, c)
+#define KYMO__PUT_TEXT(n, p, c) KYMO__PUT_ARRAY(_u8, n, p, c)
 
-#define KYMO__DESC_BYTES(K, n, p, c) {KYMO_FIELD_##K, 0, 1, 0, 0, KYMO__STRING(n), NULL},
-#define KYMO__ROOM_BYTES(K, n, p, c) KYMO__ROOM_SEQUENCE(u8, n, p, c)
+#define KYMO__DESC_BYTES(K, n, p, c) {KYMO_FIELD##K, 0, 1, 0, 0, KYMO__STRING(n), NULL},
+#define KYMO__ROOM_BYTES(K, n, p, c) KYMO__ROOM_SEQUENCE(_u8, n, p, c)
 #define KYMO__PIECES_BYTES(K, n, p, c) +2
-#define KYMO__PUT_BYTES(K, n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
+#define KYMO__PUT_BYTES(K, n, p, c) KYMO__PUT_SEQUENCE(_u8, n, p, c)
 
-#define KYMO__DESC_BLOB(n, p, c) KYMO__DESC_BYTES(BLOB, n, p, c)
-#define KYMO__ROOM_BLOB(n, p, c) KYMO__ROOM_SEQUENCE(u8, n, p, c)
+#define KYMO__DESC_BLOB(n, p, c) KYMO__DESC_BYTES(_BLOB, n, p, c)
+#define KYMO__ROOM_BLOB(n, p, c) KYMO__ROOM_SEQUENCE(_u8, n, p, c)
 #define KYMO__PIECES_BLOB(n, p, c) +2
-#define KYMO__PUT_BLOB(n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
+#define KYMO__PUT_BLOB(n, p, c) KYMO__PUT_SEQUENCE(_u8, n, p, c)
 
 #define KYMO__DESC_MEDIA_BLOB(n, media, p, c) \
 	{KYMO_FIELD_MEDIA, 0, 1, 0, 0, KYMO__STRING(n) "_media_type", media}, KYMO__DESC_BLOB(n, p, c)
@@ -369,12 +372,12 @@ typedef uintptr_t kymo__ptr;
  * template or inline, and GCC refuses to mix those with others in one section of variables.
  */
 #ifdef __has_attribute
-#if __has_attribute(retain)
-#define KYMO__IN_SECTION(name) __attribute__((section(name), used, retain))
+#if __has_attribute(__retain__)
+#define KYMO__IN_SECTION(name) __attribute__((__section__(name), __used__, __retain__))
 #endif
 #endif
 #ifndef KYMO__IN_SECTION
-#define KYMO__IN_SECTION(name) __attribute__((section(name), used))
+#define KYMO__IN_SECTION(name) __attribute__((__section__(name), __used__))
 #endif
 #define KYMO__IN_LIST KYMO__IN_SECTION("kymo_events")
 #ifdef __LP64__
@@ -469,29 +472,29 @@ __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 
 /* Refuses to compile a value that is wider than its field, and than int; a constant may be. */
 #if defined(__cplusplus)
-#define KYMO__FIT(T, v) (__builtin_constant_p(v) ? (kymo__##T)(v) : kymo__fit<kymo__##T>(v))
+#define KYMO__FIT(T, v) (__builtin_constant_p(v) ? (kymo_##T)(v) : kymo__fit<kymo_##T>(v))
 #else
 #define KYMO__FIT(T, v) \
-	((void)(sizeof((v) + 0) > sizeof(kymo__##T) && sizeof((v) + 0) > sizeof(int) && \
-		!(__builtin_constant_p(v) && (int64_t)(kymo__##T)(v) == (int64_t)(v)) ? kymo__too_wide() : (void)0), (v))
+	((void)(sizeof((v) + 0) > sizeof(kymo_##T) && sizeof((v) + 0) > sizeof(int) && \
+		!(__builtin_constant_p(v) && (int64_t)(kymo_##T)(v) == (int64_t)(v)) ? kymo__too_wide() : (void)0), (v))
 #endif
 
 /*
  * A class is a table of fields and a function that records an event of it; an instance calls that.
  */
 #define KYMO__CLASS(provider, cls, ...) \
-	static const struct kymo_field kymo__fields_##provider##__##cls[] __attribute__((unused)) = { \
+	static const struct kymo_field kymo__fields_##provider##__##cls[] __attribute__((__unused__)) = { \
 		KYMO__EACH(KYMO__DESC, __VA_ARGS__) KYMO__NO_FIELD}; \
-	static inline __attribute__((unused)) void kymo__class_##provider##__##cls( \
+	static inline __attribute__((__unused__)) void kymo__class_##provider##__##cls( \
 		const struct kymo_event *kymo__ev KYMO__UNWRAP(KYMO__FIRST_TOKEN(__VA_ARGS__, 0))) \
 		KYMO__RECORD(kymo__ev, __VA_ARGS__)
 #define KYMO__UNWRAP(list) KYMO__UNWRAP_ list
 #define KYMO__UNWRAP_(...) __VA_ARGS__
 #define KYMO__INSTANCE(provider, cls, name, level) \
 	KYMO__C_BEGIN \
-	extern __attribute__((weak, visibility("hidden"))) struct kymo_event_state \
+	extern __attribute__((__weak__, __visibility__("hidden"))) struct kymo_event_state \
 		kymo__state_##provider##__##name; \
-	extern __attribute__((weak, visibility("hidden"))) const struct kymo_event \
+	extern __attribute__((__weak__, __visibility__("hidden"))) const struct kymo_event \
 		kymo__event_##provider##__##name; \
 	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL, NULL, NULL, NULL}; \
 	const struct kymo_event kymo__event_##provider##__##name = { \
@@ -501,7 +504,7 @@ __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 	static const struct kymo_event *kymo__entry_##provider##__##name \
 		KYMO__IN_LIST = &kymo__event_##provider##__##name; \
 	static __typeof__(kymo__class_##provider##__##cls) *const kymo__emit_##provider##__##name \
-		__attribute__((unused)) = kymo__class_##provider##__##cls; \
+		__attribute__((__unused__)) = kymo__class_##provider##__##cls; \
 	KYMO__C_END
 
 #define KYMO__STATE(provider, name) kymo__state_##provider##__##name

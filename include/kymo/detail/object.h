@@ -29,38 +29,39 @@ KYMO__C_BEGIN
 void kymo_object_register(struct kymo_object *object);
 void kymo_object_unregister(struct kymo_object *object);
 static __typeof__(kymo_object_register) kymo__weak_register
-	__attribute__((weakref("kymo_object_register")));
+	__attribute__((__weakref__("kymo_object_register")));
 static __typeof__(kymo_object_unregister) kymo__weak_unregister
-	__attribute__((weakref("kymo_object_unregister")));
+	__attribute__((__weakref__("kymo_object_unregister")));
 /* Declared here, because not all programs that include this can include <dlfcn.h>. */
 static void *kymo__weak_dlopen(const char *name, int flags)
-	__attribute__((nothrow, weakref("dlopen")));
+	__attribute__((__nothrow__, __weakref__("dlopen")));
 static void *kymo__weak_dlsym(void *library, const char *name)
-	__attribute__((nothrow, weakref("dlsym")));
+	__attribute__((__nothrow__, __weakref__("dlsym")));
 #define KYMO__NOW 2 /* RTLD_NOW */
 extern const struct kymo_event *const __start_kymo_events[]
-	__attribute__((weak, visibility("hidden")));
+	__attribute__((__weak__, __visibility__("hidden")));
 extern const struct kymo_event *const __stop_kymo_events[]
-	__attribute__((weak, visibility("hidden")));
+	__attribute__((__weak__, __visibility__("hidden")));
 extern struct kymo_object kymo__object;
 extern void (*kymo__leave)(struct kymo_object *);
 /*
  * Priority: before the constructors of C++ objects, which may have events. It is in the
  * declaration, because GCC's -flto ignores one that is only in the definition that follows.
  */
-void kymo__object_loaded(void) __attribute__((constructor(101)));
+void kymo__object_loaded(void) __attribute__((__constructor__(101)));
 void kymo__object_again(void);
-void kymo__object_unloaded(void) __attribute__((destructor(101)));
+void kymo__object_unloaded(void) __attribute__((__destructor__(101)));
 
-__attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
+__attribute__((__weak__, __visibility__("hidden"))) struct kymo_object kymo__object = {
 	0, KYMO_ABI_VERSION, NULL, NULL, NULL};
-__attribute__((weak, visibility("hidden"))) void (*kymo__leave)(struct kymo_object *) = NULL;
+__attribute__((__weak__, __visibility__("hidden"))) void (*kymo__leave)(
+	struct kymo_object *) = NULL;
 
 /*
  * Returns the tracer library, or NULL. A static program may have dlopen, but the C library that
  * libkymo would bring along cannot run in it: the program has no symbols that could be found.
  */
-static inline __attribute__((unused)) void *kymo__library(void)
+static inline __attribute__((__unused__)) void *kymo__library(void)
 {
 	void *self, *library;
 
@@ -78,7 +79,7 @@ static inline __attribute__((unused)) void *kymo__library(void)
 }
 
 /* Returns a function of a tracer that is not linked with the program, or NULL. */
-static inline __attribute__((unused)) void *kymo__find(const char *name)
+static inline __attribute__((__unused__)) void *kymo__find(const char *name)
 {
 	void *library = kymo__library();
 
@@ -89,12 +90,12 @@ static inline __attribute__((unused)) void *kymo__find(const char *name)
  * Returns the same if the object has been registered with that tracer, which is not part of the
  * program.
  */
-static inline __attribute__((unused)) void *kymo__find_own(const char *name)
+static inline __attribute__((__unused__)) void *kymo__find_own(const char *name)
 {
 	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);
 }
 
-__attribute__((weak, visibility("hidden"))) void kymo__object_loaded(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_loaded(void)
 {
 	void (*enter)(struct kymo_object *) = NULL;
 	const char *const names[] = {"kymo_object_register", "kymo_object_unregister"};
@@ -121,7 +122,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__object_loaded(void)
 }
 
 /* Called again when the tracer has been loaded. */
-__attribute__((weak, visibility("hidden"))) void kymo__object_again(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_again(void)
 {
 	if (!kymo__object.size || kymo__leave)
 		return;
@@ -130,7 +131,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__object_again(void)
 }
 KYMO__LATE(kymo__object_again)
 
-__attribute__((weak, visibility("hidden"))) void kymo__object_unloaded(void)
+__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_unloaded(void)
 {
 	void (*leave)(struct kymo_object *) = kymo__leave;
 
