@@ -4,13 +4,12 @@
 #include <limits.h>
 
 #include "base/text.h"
-#include "cli/elf-places.h"
+#include "kernel/elf-places.h"
 #include "cli/locate.h"
 #include "cli/params.h"
 
-#define ARGUMENTS_MAX 12 /* that SDT probes have, at most */
-#define LISTED_MAX    5
-#define NEAR_LIMIT    3u
+#define LISTED_MAX 5
+#define NEAR_LIMIT 3u
 
 const char *const probe_options[] = {"probe", "function", "userspace-probe", NULL};
 
@@ -156,94 +155,69 @@ static int add_function(struct cli *cli, const struct target *t, const struct el
 
 // ---- SDT probes
 
-struct sdt_search {
-	struct cli *cli;
-	const struct target *target;
-	const char *name; /* of the event */
-	struct kymo_value *params;
-	char types[512]; /* of the arguments at the first place */
-	unsigned n, n_left_out;
-	int code;
-	struct ky_buf others; /* names, for a message */
-	unsigned n_others;
+struct sdt_names {
+	struct ky_buf text;
+	unsigned n;
 };
 
-/* Appends what the kernel calls the arguments, and their names and types alone to `types`. */
-static unsigned put_arguments(struct ky_buf *to, struct ky_buf *types, const char *text)
+/* Names of other probes, for a message. */
+static void put_other(void *arg, const struct elf_sdt *probe)
 {
-	unsigned number = 0, n_left_out = 0;
-	char out[96];
+	struct sdt_names *names = arg;
 
-	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-		if (++number > ARGUMENTS_MAX || !elf_sdt_argument(number, text, out, sizeof(out))) {
-			n_left_out++;
-		} else {
-			ky_buf_printf(to, " %s", out);
-			ky_buf_printf(types, " %u%s", number, strrchr(out, ':'));
-		}
-		text += strcspn(text, " ");
-	}
-	return n_left_out;
-}
-
-/* Places of one name whose arguments have other types need an event of their own. */
-static void add_sdt(struct sdt_search *s, const struct elf_sdt *probe)
-{
-	struct ky_buf arguments = {0}, types = {0}, definition = {0};
-	const char *other;
-
-	s->n_left_out += put_arguments(&arguments, &types, probe->arguments);
-	if (!s->n)
-		snprintf(s->types, sizeof(s->types), "%s", types.data ? types.data : "");
-	other = strcmp(s->types, types.data ? types.data : "") ? "_" : "";
-	ky_buf_printf(&definition, "%s%s", s->name, other);
-	if (*other)
-		ky_buf_printf(&definition, "%u", s->n + 1);
-	ky_buf_printf(
-		&definition, " %s:0x%llx", s->target->path, (unsigned long long)probe->offset);
-	if (probe->semaphore)
-		ky_buf_printf(&definition, "(0x%llx)", (unsigned long long)probe->semaphore);
-	ky_buf_puts(&definition, arguments.data ? arguments.data : "");
-	s->code = cli_params_added(
-		s->cli, definition.error
-				? definition.error
-				: kymo_value_add_string(s->params, "definitions", definition.data));
-	s->n++;
-	ky_buf_deinit(&arguments);
-	ky_buf_deinit(&types);
-	ky_buf_deinit(&definition);
-}
-
-static void check_sdt(void *arg, const struct elf_sdt *probe)
-{
-	struct sdt_search *s = arg;
-
-	if (s->code)
-		return;
-	if (!strcmp(probe->provider, s->target->provider) &&
-		!strcmp(probe->name, s->target->symbol))
-		add_sdt(s, probe);
-	else if (s->n_others++ < LISTED_MAX)
-		ky_buf_printf(&s->others, "%s%s:%s", s->n_others > 1 ? ", " : ": it has ",
+	if (names->n++ < LISTED_MAX)
+		ky_buf_printf(&names->text, "%s%s:%s", names->n > 1 ? ", " : ": it has ",
 			probe->provider, probe->name);
+}
+
+static int no_sdt_probe(struct cli *cli, const struct target *t, const struct elf *e)
+{
+	struct sdt_names others = {0};
+	int code;
+
+	elf_each_sdt(e, put_other, &others);
+	code = cli_fail(cli, "not-found", "%s has no SDT probe '%s:%s'%s%s", t->path, t->provider,
+		t->symbol, others.text.data ? others.text.data : "",
+		others.n > LISTED_MAX ? " and others" : "");
+	ky_buf_deinit(&others.text);
+	return code;
+}
+
+/* Adds the definitions for places of elf_sdt_places(). */
+static int add_places(
+	const char *name, const struct target *t, char *places, struct kymo_value *params)
+{
+	char *line, *place, *definition;
+	int ret = 0;
+
+	while (!ret && (line = strsep(&places, "\n")) && *line) {
+		place = strchr(line, ' ') + 1;
+		if (asprintf(&definition, "%s%.*s %s:%s", name, (int)(place - 1 - line), line,
+			    t->path, place) < 0)
+			return -ENOMEM;
+		ret = kymo_value_add_string(params, "definitions", definition);
+		free(definition);
+	}
+	return ret;
 }
 
 static int add_sdt_probe(struct cli *cli, const struct target *t, const struct elf *e,
 	const char *name, struct kymo_value *params)
 {
-	struct sdt_search s = {.cli = cli, .target = t, .name = name, .params = params};
+	struct ky_buf places = {0};
+	unsigned n_left_out = 0;
+	int code;
 
-	elf_each_sdt(e, check_sdt, &s);
-	if (!s.code && !s.n)
-		s.code = cli_fail(cli, "not-found", "%s has no SDT probe '%s:%s'%s%s", t->path,
-			t->provider, t->symbol, s.others.data ? s.others.data : "",
-			s.n_others > LISTED_MAX ? " and others" : "");
-	else if (!s.code && s.n_left_out && !cli->json)
+	if (!elf_sdt_places(e, t->provider, t->symbol, &places, &n_left_out) && !places.error)
+		return no_sdt_probe(cli, t, e);
+	code = cli_params_added(
+		cli, places.error ? places.error : add_places(name, t, places.data, params));
+	if (!code && n_left_out && !cli->json)
 		cli_warn(cli, "%s:%s: %u argument%s left out: the kernel cannot read where %s",
-			t->provider, t->symbol, s.n_left_out, s.n_left_out == 1 ? " is" : "s are",
-			s.n_left_out == 1 ? "it is" : "they are");
-	ky_buf_deinit(&s.others);
-	return s.code;
+			t->provider, t->symbol, n_left_out, n_left_out == 1 ? " is" : "s are",
+			n_left_out == 1 ? "it is" : "they are");
+	ky_buf_deinit(&places);
+	return code;
 }
 
 // ---- rules

@@ -378,6 +378,77 @@ def test_kernel_member_killed(k):
     wait_for(lambda: not k.kymo_json("list")["sessions"], "the session to end")
 
 
+PROBED = kymotest.APPS / "probed"
+DEFINITIONS = pathlib.Path("/sys/kernel/tracing/dynamic_events")
+REQUEST = """
+import json, socket, sys
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect("/run/kymo/control.sock")
+    s.sendall(sys.argv[1].encode() + b"\\n")
+    print(s.makefile().readline())
+"""
+
+
+def enable_probe(user, place, **params):
+    """Sends a member's request as no `kymo` would; returns the refusal, or ""."""
+    request = {"command": "enable-event", "session": "s", "domain": "kernel", "kind": "userspace-probe", "place": place,
+        "patterns": ["of_carol"], **params}
+    return json.loads(user.run("python3", "-c", REQUEST, json.dumps(request)).stdout).get("error", "")
+
+
+def probes_daemon(k):
+    kernel_daemon(k)
+    if not DEFINITIONS.with_name("uprobe_events").exists():
+        raise kymotest.Skip("this kernel has no uprobe_events")
+
+
+def test_member_probes(k):
+    """Members have probes of programs, where the files' own tables have places."""
+    probes_daemon(k)
+    carol, n = User(k, "carol"), 50
+    rules = f"--userspace-probe={PROBED}:probed_function", f"--userspace-probe=sdt:{PROBED}:probed:step"
+    carol.run(CLI, "record", "-o", carol.home / "r", *rules, "--", "sh", "-c", f"echo | {PROBED} {n}")
+    text, discarded = kymotest.babeltrace(carol.home / "r")
+    equal((discarded, text.count(" probed_function: "), text.count(" probed_step: ")), (0, n, n), "events")
+    check(f"a1 = {n - 1}, a2 = -{n - 1} " in text, "the arguments are missing")
+    refused = carol.kymo("record", "-o", carol.home / "x", f"--userspace-probe={PROBED}:probed_function+1", "--", "true", status=1)
+    check("only root may probe a program at an offset" in refused.stderr, refused.stderr)
+
+
+def test_member_probes_are_looked_up(k):
+    """The daemon believes no offset of a member's, and opens no file that members may not read."""
+    probes_daemon(k)
+    carol = User(k, "carol")
+    secret, own = carol.home / "secret", carol.home / "own"
+    shutil.copy(PROBED, secret)
+    secret.chmod(0o600)
+    carol.kymo("create", "s", "-o", carol.home / "t")
+    for place, why in ((f"{secret}:probed_function", "Permission denied"),
+            (f"/proc/self/root{PROBED}:probed_function", "Too many levels of symbolic links"),
+            (f"{PROBED}:probed_function+1", "only root may probe a program at an offset"),
+            (f"{PROBED}:no_such", "no such function"), (f"sdt:{PROBED}:probed:none", "no such SDT probe"),
+            ("/dev/null:main", "it is no program"), (f"{carol.home}:main", "it is no program"),
+            ("probed:main", "is no place of a program"), ("sdt:/x:y", "is no place of a program")):
+        refusal = enable_probe(carol, place)
+        check(why in refusal, f"{place}: {refusal or 'it was not refused'}")
+    equal(enable_probe(carol, f"{PROBED}:probed_function", definitions=["of_carol /bin/true:0x1235"]), "", "refusal")
+    found = [line for line in DEFINITIONS.read_text().splitlines() if line.partition(" ")[0].endswith("/of_carol")]
+    equal(len(found), 1, "definitions")
+    check("true" not in found[0] and "1235" not in found[0], found[0])
+    carol.kymo("destroy", "s")
+    # The path leads to another file when the probe is defined.
+    shutil.copy(PROBED, own)
+    carol.kymo("create", "s", "-o", carol.home / "t2")
+    carol.kymo("enable-channel", "-k", "kernel0")
+    carol.kymo("disable-channel", "-k", "kernel0")
+    equal(enable_probe(carol, f"{own}:probed_function"), "", "refusal")
+    shutil.copy(PROBED, secret)
+    secret.replace(own)
+    refused = carol.kymo("enable-channel", "-k", "kernel0", status=1)
+    check("file was changed meanwhile" in refused.stderr, refused.stderr)
+    carol.kymo("destroy", "s")
+
+
 def test_false_daemons(k):
     """A program does not talk to the daemon of another user, wherever its environment points."""
     k.top.chmod(0o755)

@@ -8,6 +8,7 @@
 #include "sessiond/kernel/probes.h"
 #include "sessiond/kernel/samples.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/program-places.h"
 
 static const char *const kinds[] = {[RULE_EVENT] = "event",
 	[RULE_SYSCALL] = "syscall",
@@ -118,15 +119,30 @@ static bool put_definitions(struct request *r, struct ky_buf *lines)
 {
 	size_t n = request_list_length(r, "definitions");
 
-	if (!is_root(r,
-		    "a probe of a program changes what all its users run: only root may have one"))
-		return false;
 	if (!n || n > PROBES_MAX)
 		request_refuse(r, "usage",
 			"a probe of a program needs the parameter 'definitions', 1 to %u texts",
 			PROBES_MAX);
 	for (size_t i = 0; i < n && !r->refusal.code; i++)
 		put_definition(r, lines, request_list_string(r, "definitions", i));
+	return !r->refusal.code;
+}
+
+/* The daemon believes what root has found in the program; for others it looks for itself. */
+static bool put_program_place(
+	struct request *r, struct ky_buf *lines, const char *name, const char *place)
+{
+	char why[TRACEFS_WHY_MAX];
+
+	if (!r->peer.uid)
+		return put_definitions(r, lines);
+	if (name[strspn(name, NAME_CHARS)] || !*name || strlen(name) >= 64)
+		request_refuse(r, "usage",
+			"'%s' cannot name an event: use up to 63 letters, digits and '_'", name);
+	else if (strncmp(place, "sdt:", 4) != 0 && strchr(strrchr(place, ':') ?: place, '+'))
+		request_refuse(r, "permission", "only root may probe a program at an offset");
+	else if (program_places(lines, &r->peer, place, name, why, sizeof(why)) < 0)
+		request_refuse(r, "not-found", "%s", why);
 	return !r->refusal.code;
 }
 
@@ -174,7 +190,7 @@ static bool take_probe(struct request *r, struct rule *rule)
 		return false;
 	}
 	if (rule->kind == RULE_USERSPACE_PROBE)
-		is_valid = put_definitions(r, &lines);
+		is_valid = put_program_place(r, &lines, rule->pattern, place);
 	else if (rule->kind == RULE_PROBE)
 		is_valid = put_kernel_place(r, &lines, rule->pattern, place);
 	else

@@ -2,9 +2,13 @@
 #include "sessiond/kernel/probes.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <fnmatch.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include "base/glob.h"
 
@@ -200,21 +204,87 @@ static void explain_refusal(const struct tracefs *t, const char *line, int error
 		snprintf(why, size, "the kernel refuses the probe: %s", strerror(-error));
 }
 
+void probes_identify(const struct statx *st, char buf[PROBES_FILE_MAX])
+{
+	snprintf(buf, PROBES_FILE_MAX, "<%x.%x:%llx:%llx.%x>", st->stx_dev_major, st->stx_dev_minor,
+		(unsigned long long)st->stx_ino, (unsigned long long)st->stx_ctime.tv_sec,
+		st->stx_ctime.tv_nsec);
+}
+
+bool probes_is_identity(const char *text)
+{
+	size_t n = *text == '<' ? strspn(text + 1, "0123456789abcdef:.") : 0;
+
+	return n && !strcmp(text + 1 + n, ">");
+}
+
+/*
+ * Opens the file of a definition that says which one: "<...>/PATH:0x1234 ARGUMENTS". Sets *ret_rest
+ * to what follows the path. Returns -ESTALE if the path leads to another file, or to one that was
+ * not read lately: it waits for no file system, which could be one that a program serves.
+ */
+static int open_identified(const char *place, const char **ret_rest)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED};
+	const char *path = strchr(place, '>') + 1, *end = path + strcspn(path, " ");
+	char copy[PATH_MAX], identity[PROBES_FILE_MAX];
+	struct statx st;
+	int fd;
+
+	end = memrchr(path, ':', (size_t)(end - path));
+	if (!end || snprintf(copy, sizeof(copy), "%.*s", (int)(end - path), path) >= PATH_MAX)
+		return -EINVAL;
+	fd = (int)syscall(SYS_openat2, AT_FDCWD, copy, &how, sizeof(how));
+	if (fd < 0)
+		return errno == EAGAIN || errno == ENOENT ? -ESTALE : -errno;
+	*ret_rest = end;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+		st = (struct statx){0};
+	probes_identify(&st, identity);
+	if (!strncmp(place, identity, strlen(identity)))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+/* Writes the definition, in which an open file takes the place of its path. */
+static int write_definition(const struct tracefs *t, const char *group, const char *line)
+{
+	const char *name = line + strcspn(line, ":") + 1, *place = name + strcspn(name, " ") + 1;
+	const char *rest = place;
+	int ret, fd = *place == '<' ? open_identified(place, &rest) : -1;
+	char file[32] = "", *text;
+
+	if (*place == '<' && fd < 0)
+		return fd;
+	if (fd >= 0)
+		snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	ret = asprintf(&text, "%.*s%s/%.*s%s%s\n", (int)(name - line), line, group,
+		(int)(place - name), name, file, rest);
+	if (ret >= 0) {
+		ret = tracefs_append(t->root, DEFINITIONS, text);
+		free(text);
+	} else {
+		ret = -ENOMEM;
+	}
+	ky_close(fd);
+	return ret;
+}
+
 /* Defines one probe. Returns 0, or -errno with one line in why. */
 static int define(
 	const struct tracefs *t, const char *instance, const char *line, char *why, size_t why_size)
 {
-	size_t head = strcspn(line, ":");
-	char group[PROBES_GROUP_MAX], earlier[MESSAGE_MAX], *text;
+	char group[PROBES_GROUP_MAX], earlier[MESSAGE_MAX];
 	int ret;
 
 	tracefs_last_error(t, earlier, sizeof(earlier));
-	if (asprintf(&text, "%.*s:%s/%s\n", (int)head, line, probes_group(instance, group),
-		    line + head + 1) < 0)
-		return -ENOMEM;
-	ret = tracefs_append(t->root, DEFINITIONS, text);
-	free(text);
-	if (ret < 0)
+	ret = write_definition(t, probes_group(instance, group), line);
+	if (ret == -ESTALE)
+		snprintf(why, why_size,
+			"the probe's file was changed meanwhile: remove the rule ('kymo disable-event -k --remove'), and enable it again");
+	else if (ret < 0)
 		explain_refusal(t, line, ret, earlier, why, why_size);
 	return ret;
 }

@@ -6,6 +6,8 @@
 #ifndef SESSIOND_KERNEL_PROBES_H
 #define SESSIOND_KERNEL_PROBES_H
 
+#include <sys/stat.h>
+
 #include "base/buf.h"
 #include "sessiond/kernel/tracefs.h"
 
@@ -13,6 +15,14 @@
 #define PROBES_LINE_MAX	 4000u /* bytes of a definition: the kernel takes 4095 at once */
 #define PROBES_MAX	 256u  /* definitions of a rule */
 
+#define PROBES_FILE_MAX 96u
+
+/*
+ * Writes which file this is, with its contents: "<DEVICE:INODE:CHANGED>". A definition may have it
+ * in front of its path. Then it is about this file only, whatever the path leads to later.
+ */
+void probes_identify(const struct statx *st, char buf[PROBES_FILE_MAX]);
+bool probes_is_identity(const char *text);
 /* Writes the group of an instance into buf, and returns buf. */
 const char *probes_group(const char *instance, char buf[PROBES_GROUP_MAX]);
 /* Returns whether one of the lines defines an event of this name. */

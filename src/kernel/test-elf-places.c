@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Places of probes: this program's own file, copies of it that are damaged, and arguments. */
-#include "cli/elf-places.h"
+#include "kernel/elf-places.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

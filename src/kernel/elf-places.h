@@ -5,9 +5,10 @@
  *
  * SDT notes (.note.stapsdt): https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
  */
-#ifndef CLI_ELF_PLACES_H
-#define CLI_ELF_PLACES_H
+#ifndef KERNEL_ELF_PLACES_H
+#define KERNEL_ELF_PLACES_H
 
+#include "base/buf.h"
 #include "base/util.h"
 
 struct elf {
@@ -33,6 +34,14 @@ void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *
 /* Calls each() for all SDT probes. */
 void elf_each_sdt(
 	const struct elf *e, void (*each)(void *arg, const struct elf_sdt *probe), void *arg);
+/*
+ * Appends a line for each place of an SDT probe: "SUFFIX 0xOFFSET(0xSEMAPHORE) a1=%di:s32 ...".
+ * Places whose arguments have other types than those of the first need an event of their own: the
+ * suffix of its name is "_2", for example; else "". Adds the number of arguments that the kernel
+ * cannot read. Returns the number of lines. Errors are to's.
+ */
+unsigned elf_sdt_places(const struct elf *e, const char *provider, const char *name,
+	struct ky_buf *to, unsigned *n_left_out);
 /*
  * Writes what the kernel calls an argument of an SDT probe: "a1=%di:s32" for number 1 and
  * "-4@%edi". text: up to a space or its end. Returns false if the kernel cannot say it.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/elf-places.h"
+#include "kernel/elf-places.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #else
 #define MACHINE EM_X86_64
 #endif
+
+#define ARGUMENTS_MAX 12 /* that SDT probes have, at most */
 
 /* A section. Its bytes are in the file: size is 0 if they are not. */
 struct section {
@@ -403,4 +405,65 @@ bool elf_sdt_argument(unsigned number, const char *text, char *out, size_t size)
 		return false;
 	return snprintf(out, size, "a%u=%s:%c%lu", number, operand, bytes < 0 ? 's' : 'u', n * 8) <
 	       (int)size;
+}
+
+struct places {
+	struct ky_buf *to;
+	const char *provider, *name;
+	char types[512]; /* of the arguments at the first place */
+	unsigned n, n_left_out;
+};
+
+/* Appends what the kernel calls the arguments, and their names and types alone to `types`. */
+static unsigned put_arguments(struct ky_buf *to, struct ky_buf *types, const char *text)
+{
+	unsigned number = 0, n_left_out = 0;
+	char out[96];
+
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		if (++number > ARGUMENTS_MAX || !elf_sdt_argument(number, text, out, sizeof(out))) {
+			n_left_out++;
+		} else {
+			ky_buf_printf(to, " %s", out);
+			ky_buf_printf(types, " %u%s", number, strrchr(out, ':'));
+		}
+		text += strcspn(text, " ");
+	}
+	return n_left_out;
+}
+
+static void put_place(void *arg, const struct elf_sdt *probe)
+{
+	struct places *p = arg;
+	struct ky_buf arguments = {0}, types = {0};
+
+	if (strcmp(probe->provider, p->provider) != 0 || strcmp(probe->name, p->name) != 0)
+		return;
+	ky_buf_puts(&arguments, "");
+	ky_buf_puts(&types, "");
+	p->n_left_out += put_arguments(&arguments, &types, probe->arguments);
+	if (arguments.error || types.error) {
+		p->to->error = -ENOMEM;
+	} else {
+		if (!p->n++)
+			snprintf(p->types, sizeof(p->types), "%s", types.data);
+		else if (strcmp(p->types, types.data) != 0)
+			ky_buf_printf(p->to, "_%u", p->n);
+		ky_buf_printf(p->to, " 0x%llx", (unsigned long long)probe->offset);
+		if (probe->semaphore)
+			ky_buf_printf(p->to, "(0x%llx)", (unsigned long long)probe->semaphore);
+		ky_buf_printf(p->to, "%s\n", arguments.data);
+	}
+	ky_buf_deinit(&arguments);
+	ky_buf_deinit(&types);
+}
+
+unsigned elf_sdt_places(const struct elf *e, const char *provider, const char *name,
+	struct ky_buf *to, unsigned *n_left_out)
+{
+	struct places p = {.to = to, .provider = provider, .name = name};
+
+	elf_each_sdt(e, put_place, &p);
+	*n_left_out += p.n_left_out;
+	return p.n;
 }
