@@ -195,10 +195,14 @@ static uint8_t *put_map(uint8_t *out, struct ky_kplace *place, const struct ky_p
 	const struct record *r)
 {
 	const uint8_t *at = r->data + HEADER, *id = at + 32, *path = at + 64;
-	uint32_t n_id = r->misc & MISC_BUILD_ID ? id[0] : 0;
+	uint32_t n_id = 0;
 	size_t len;
 
-	if (r->len < HEADER + 64 + 1 + TRAILER || n_id > BUILD_ID_MAX)
+	if (r->len < HEADER + 64 + 1 + TRAILER)
+		return NULL;
+	if (r->misc & MISC_BUILD_ID)
+		n_id = id[0];
+	if (n_id > BUILD_ID_MAX)
 		return NULL;
 	len = strnlen((const char *)path, r->len - HEADER - 64 - TRAILER);
 	if (len < 2 || path[0] != '/' || path[1] == '/')
