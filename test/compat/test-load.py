@@ -102,7 +102,7 @@ def test_names_and_places(k):
     k.kymo("load", "--force", "saved", "-o", k.top / "2")
     equal(k.kymo_json("status", "prof")["session"]["output"], str(k.top / "2"), "the output of the second")
     k.kymo("load", "-f", "-i", k.home / ".lttng" / "sessions", "saved", "-o", k.top / "3")
-    check("No such file" in k.kymo("load", "missing", status=1).stderr, "a missing profile")
+    check("there is no profile" in k.kymo("load", "missing", status=1).stderr, "a missing profile")
     k.kymo("load", status=2)
 
 
