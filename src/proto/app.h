@@ -43,6 +43,7 @@ enum ky_app_caps {
 	KY_CAP_BLOCKING = 4,  /* may be made to wait for room */
 	KY_CAP_STATEDUMP = 8, /* knows STATEDUMP */
 	KY_CAP_TRIGGERS = 16, /* knows TRIGGERS */
+	KY_CAP_FIXED = 32,    /* has no room for buffers that may grow */
 };
 
 /*

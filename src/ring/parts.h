@@ -2,10 +2,11 @@
 /*
  * The parts of a set of threads' rings that this application has mapped.
  *
- * A set has addresses for more threads than most applications have. So an application maps the set
- * in parts: KY_PART_FIRST slots first, and then as many again as all parts before. A part is mapped
- * when the listener prepares its slots, or when a thread claims one of them before that. So what
- * `mlockall` locks, or an emulator examines, is less than twice the slots that are in use or
+ * A set has addresses for more threads than most applications have. Most applications map it as a
+ * whole, which costs nothing. One that may lock its memory, or runs in valgrind, maps it in parts:
+ * KY_PART_FIRST slots first, and then as many again as all parts before. A part is mapped when the
+ * listener prepares its slots; in valgrind also when a thread claims one of them before that. So
+ * what `mlockall` locks, or valgrind examines, is less than twice the slots that are in use or
  * prepared.
  *
  *   slots:     0 .. 15 | 16 .. 31 | 32 ........ 63 | 64 ...................... 127 | ...
@@ -49,7 +50,7 @@ static inline const struct ky_part *ky_parts_find(const struct ky_parts *p, uint
 	return __atomic_load_n(&part->data, __ATOMIC_ACQUIRE) ? part : NULL;
 }
 
-/* The application has a system call filter, which may forbid mremap(): threads map nothing. */
+/* The application may have a system call filter that forbids mremap(): threads map nothing. */
 extern bool ky_parts_closed;
 
 /*
@@ -59,7 +60,7 @@ extern bool ky_parts_closed;
  */
 const struct ky_part *ky_parts_extend(
 	struct ky_parts *p, const struct ky_geometry *g, uint32_t slot, int fd);
-/* Says that the whole set is mapped at base. For tests, which have other memory. */
+/* Says that the whole set is mapped at base. */
 static inline void ky_parts_set_whole(struct ky_parts *p, void *base)
 {
 	for (int i = 0; i < KY_PARTS_MAX; i++)

@@ -96,7 +96,8 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 		return NULL;
 	if (!kind)
 		return ring_set_get(c, (uid_t)get_number(o, "uid"),
-			(uint32_t)get_number(o, "abi_bits"), (uint32_t)get_number(o, "mode"));
+			(uint32_t)get_number(o, "abi_bits"), (uint32_t)get_number(o, "mode"),
+			get_number(o, "fixed"));
 	return ring_set_find(s, kind)
 		       ? ring_set_of_process(ring_set_find(s, kind), (pid_t)get_number(o, "pid"),
 				 (uint32_t)get_number(o, "process"), get_number(o, "image"))

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -273,6 +274,18 @@ static void send_left_out(struct tracer_conn *conn)
 	}
 }
 
+/* An address space of this size may be too small for buffers that may grow. */
+#define SMALL_SPACE (UINT64_C(4) << 30)
+
+/* Buffers that may grow are mapped for their largest size. */
+static bool needs_fixed_buffers(void)
+{
+	struct rlimit space;
+
+	return tracer.spare_mappings ||
+	       (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur <= SMALL_SPACE);
+}
+
 static void send_hello(struct tracer_conn *conn)
 {
 	struct ky_writer w = start();
@@ -283,7 +296,7 @@ static void send_hello(struct tracer_conn *conn)
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
 			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP |
-			KY_CAP_TRIGGERS,
+			KY_CAP_TRIGGERS | (needs_fixed_buffers() ? KY_CAP_FIXED : 0),
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,

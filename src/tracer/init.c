@@ -151,7 +151,7 @@ static void init(void)
 		tracer.off = true;
 		return;
 	}
-	ky_parts_closed = tracer.filtered_early;
+	ky_parts_closed = tracer.filtered_early || sizeof(void *) == 4;
 	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)

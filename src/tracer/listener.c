@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "ring/wait.h"
+#include "tracer/locks.h"
 #include "tracer/statedump.h"
 #include "tracer/trigger.h"
 
@@ -333,10 +334,18 @@ static void *listen_loop(void *arg)
 	return arg;
 }
 
-/* Adds up the static TLS of all objects, which glibc takes from a thread's stack. */
-static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
+/*
+ * Adds up the static TLS of all objects, which glibc takes from a thread's stack, and finds out
+ * whether mappings must be small.
+ */
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *sum)
 {
 	(void)size;
+	if (tracer_object_locks(info))
+		tracer.spare_mappings = ky_parts_closed = true;
+	/* valgrind's programs have no filters */
+	if (info->dlpi_name && strstr(info->dlpi_name, "/vgpreload_"))
+		tracer.spare_mappings = true;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_TLS)
 			*(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
@@ -360,7 +369,7 @@ int tracer_listener_start(void)
 	listener.main_ms = MAIN_MIN_MS;
 	if (!listener.stack_size) {
 		listener.stack_size = STACK_SIZE;
-		dl_iterate_phdr(add_tls, &listener.stack_size);
+		dl_iterate_phdr(look_at_object, &listener.stack_size);
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -52,13 +52,15 @@ static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 
 /* If the application's address space is limited, rings take at most this part of it. */
 #define SPACE_PART 8
+/* An address space below this is for the application alone. */
+#define SPACE_MIN ((rlim_t)32 << 20)
 
 static bool is_too_much(uint64_t size)
 {
 	struct rlimit space;
 
 	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
-	       size > space.rlim_cur / SPACE_PART;
+	       (size > space.rlim_cur / SPACE_PART || space.rlim_cur < SPACE_MIN);
 }
 
 /* Returns 0, or -errno if a set of this size cannot be mapped from fd. */
@@ -105,15 +107,20 @@ static int map_slot(struct tracer_set *s, uint32_t slot)
 	return 0;
 }
 
+static size_t size_of_base(const struct tracer_set *s)
+{
+	return (size_t)(s->in_parts ? s->set.geo.ctl_offset : s->set.geo.total_size);
+}
+
 static void unmap(struct tracer_set *s)
 {
 	struct ky_set *set = &s->set;
-	bool slots = set->geo.mode == KY_SET_PER_THREAD;
 
-	if (slots)
+	if (s->in_parts)
 		ky_parts_unmap(&set->parts, &set->geo);
+	memset(&set->parts, 0, sizeof(set->parts));
 	if (set->base)
-		munmap(set->base, (size_t)(slots ? set->geo.ctl_offset : set->geo.total_size));
+		munmap(set->base, size_of_base(s));
 	if (set->consumed)
 		munmap((void *)set->consumed, set->consumed_size);
 	set->base = NULL;
@@ -121,24 +128,31 @@ static void unmap(struct tracer_set *s)
 	tracer_fd_drop(&s->rings);
 }
 
-/* Maps the set: of threads' rings, the first ones only. Returns 0 or -errno. */
+/* A 32-bit process has few addresses, too. */
+static bool needs_parts(const struct ky_geometry *g)
+{
+	return g->mode == KY_SET_PER_THREAD && (tracer.spare_mappings || sizeof(void *) == 4);
+}
+
+/* Maps the set: in parts, if that spares something, the first one only. Returns 0 or -errno. */
 static int map_set(struct tracer_set *s, int rings_fd, int consumed_fd)
 {
 	struct ky_set *set = &s->set;
-	bool slots = set->geo.mode == KY_SET_PER_THREAD;
 	int ret = check_size(rings_fd, set->geo.total_size);
 
 	s->rings = (struct tracer_fd){.fd = -1};
+	s->in_parts = needs_parts(&set->geo);
 	if (!ret)
 		ret = check_size(consumed_fd, set->consumed_size);
 	if (ret < 0)
 		return ret;
-	set->base = map_shared(rings_fd, slots ? set->geo.ctl_offset : set->geo.total_size,
-		PROT_READ | PROT_WRITE);
+	set->base = map_shared(rings_fd, size_of_base(s), PROT_READ | PROT_WRITE);
 	set->consumed = map_shared(consumed_fd, set->consumed_size, PROT_READ);
 	if (!set->base || !set->consumed) {
 		ret = -errno;
-	} else if (slots) {
+	} else if (!s->in_parts) {
+		ky_parts_set_whole(&set->parts, set->base);
+	} else {
 		s->rings = tracer_fd_adopt(fcntl(rings_fd, F_DUPFD_CLOEXEC, 0), S_IFREG);
 		ret = map_slot(s, 0);
 	}
@@ -793,6 +807,8 @@ static bool grow_pool(struct tracer_set *s)
 	uint32_t own = KY_MIN(__atomic_load_n(&set->n_owned, __ATOMIC_RELAXED), n);
 	bool first = !set->n_prepared;
 
+	if (claimed)
+		map_slot(s, KY_MIN(claimed, n) - 1);
 	if (have == n || unused >= KY_MAX((own + unused) / 4, first ? set->pool : 2u))
 		return false;
 	free = unused + n_released(set, claimed);

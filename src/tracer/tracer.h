@@ -74,10 +74,12 @@ struct tracer_set {
 	uint32_t rings_cap;
 	/* the application's state was reported to it since it started, or will be at once */
 	bool dumped;
-	uint32_t session;	/* the daemon's number of it; 0: not known */
-	bool zombie;		/* could not be proved unused: its mappings are never removed */
-	bool lasting;		/* outlives its daemon */
-	struct tracer_fd rings; /* of threads' rings: to map more of them */
+	uint32_t session; /* the daemon's number of it; 0: not known */
+	bool zombie;	  /* could not be proved unused: its mappings are never removed */
+	bool lasting;	  /* outlives its daemon */
+	/* some of the threads' rings are mapped; rings: to map more of them */
+	bool in_parts;
+	struct tracer_fd rings;
 	enum tracer_standing standing; /* in the daemon's successor */
 	uint64_t dev, ino;	       /* the file of the rings' memory */
 };
@@ -129,6 +131,8 @@ struct tracer {
 	bool survives_filter;  /* and the listener has communicated with a daemon under it */
 	bool debug;
 	bool has_rseq;
+	/* it may lock its memory (locks.h), or valgrind examines all that is mapped */
+	bool spare_mappings;
 	bool ending;	     /* the application waits until what it recorded is written */
 	bool dumping;	     /* events take the way that checks tracer_only */
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */

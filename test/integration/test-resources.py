@@ -92,19 +92,23 @@ SMALL = ("--subbuf-size=64K", "--num-subbuf=4")
 
 @without_sanitizers
 def test_buffers_that_grow(k):
-    """They need more address space than the program may have; the warning says what needs less."""
+    """
+    They need more address space than a program may have: this program is recorded into buffers that
+    do not grow. With more space than that of small programs, the warning says what needs less.
+    """
     k.start_daemon()
-    program = [*limited(f"--as={256 << 20}"), APPS / "emit", "-n", N]
-    k.record("emit:*", channel=(*SMALL, "--burst-size=64M"))
-    k.run(program)
-    warnings = k.kymo_json("status", "s")["warnings"]
-    check(any("--burst-size=0" in w for w in warnings), f"status says {warnings}")
-    k.kymo("destroy", "s")
-    trace = k.record("emit:*", session="t", channel=(*SMALL, "--burst-size=0"))
-    k.run(program)
-    stopped = k.kymo_json("stop", "t")["sessions"][0]
+    trace = k.record("emit:*", channel=(*SMALL, "--burst-size=64M"))
+    k.run([*limited(f"--as={256 << 20}"), APPS / "emit", "-n", N])
+    (rings,) = k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"]
+    equal(rings["burst_size"], rings["size"], "size to which the program's buffers may grow")
+    stopped = k.kymo_json("stop", "s")["sessions"][0]
     check_counts(k, trace, N)
     equal(stopped["recorded"] + stopped["discarded"], N, "events recorded and discarded")
+    trace = k.record("emit:*", session="t", channel=(*SMALL, "--burst-size=512M"))
+    k.run([*limited(f"--as={5 << 30}"), APPS / "emit", "-n", N])
+    (rings,) = k.kymo_json("status", "t")["session"]["channels"][0]["ring_sets"]
+    needed = rings["count"] * rings["burst_size"]
+    check(needed <= (5 << 30) / 8 or any("--burst-size=0" in w for w in k.kymo_json("status", "t")["warnings"]), f"no warning that {needed} bytes are too much")
 
 
 def without_descriptors(k, pid):

@@ -32,12 +32,11 @@ def numbers():
     return {name: found[name] for name in CALLS if name in found}
 
 
-def run(k, number, action, env=None, between=lambda: None, early=False):
+def run(k, number, action, env=None, between=lambda app, line: None, early=False, more=()):
     """
     Runs the program from its start to its exit; returns its output, and how it exited. between:
     called whenever the program waits. early: the filter exists before the program's start.
     """
-    more = []
     if early:  # the program that installs the filter is not traced
         more, env = ["exec-off" if env else "exec"], {"KYMO_OFF": "1"}
     app = k.spawn("sandbox", number, action, PLUGIN, *more, env=env)
@@ -198,6 +197,21 @@ def test_recorded_error(k):
     k.start_daemon()
     k.record("sandbox:*", start=False)
     compare(k, "error", commands(k), LISTENER_CALLS)
+    k.kymo("destroy")
+
+
+@without_sanitizers
+def test_threads(k):
+    """More threads than have prepared buffers record before the listener has seen the filter."""
+    number = 25  # mremap
+    k.start_daemon()
+    k.record("sandbox:*")
+    for action in ("process", "trap", "error", "thread"):
+        plain, traced = (run(k, number, action, env=env, more=["threads"]) for env in ({"KYMO_OFF": "1"}, {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}))
+        equal(traced, plain, f"{action}: traced, as against untraced")
+    k.kymo("stop", "s")
+    counts = k.kymo_json("status", "s")["session"]
+    equal(counts["recorded"] + counts["discarded"], 4 * 300, "events of the programs; their children are not recorded")
     k.kymo("destroy")
 
 

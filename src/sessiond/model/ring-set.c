@@ -23,6 +23,9 @@
 #define SLOTS_MIN     1024u
 #define SLOTS_MAX     32768u
 #define SLOTS_IN_FILE 64u
+/* Most systems let a program lock 8 MiB, and it needs most of that itself. */
+#define FIXED_MAX	(UINT64_C(1) << 20)
+#define FIXED_BLOCK_MIN (16u << 10)
 
 struct set_event *ring_set_find_named(
 	const struct ring_set *set, const struct event_desc *d, bool living)
@@ -47,7 +50,8 @@ void ring_set_set_state(struct ring_set *set, enum set_state state)
 	seconds_watch(set);
 }
 
-static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+static struct ring_set *ring_set_new(
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
 {
 	struct ring_set *set = calloc(1, sizeof(*set));
 
@@ -58,6 +62,7 @@ static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_
 	set->uid = uid;
 	set->abi_bits = abi_bits;
 	set->mode = mode;
+	set->fixed = fixed;
 	set->named = c->buffers == BUFFERS_THREAD;
 	set->number = env_next_number(c->session->env);
 	set->memory = (struct ring_memory){-1, -1};
@@ -65,10 +70,11 @@ static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_
 	return set;
 }
 
-static bool is_of_kind(const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode)
+static bool is_of_kind(
+	const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
 {
 	return set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
-	       set->mode == mode;
+	       set->mode == mode && set->fixed == fixed;
 }
 
 static void retire_set(struct ring_set *set)
@@ -77,14 +83,15 @@ static void retire_set(struct ring_set *set)
 	OBSERVE(set->channel->session->env, set_retired, set);
 }
 
-struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+struct ring_set *ring_set_get(
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
 {
 	struct ring_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode))
+		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode, fixed))
 			return set;
-	set = ring_set_new(c, uid, abi_bits, mode);
+	set = ring_set_new(c, uid, abi_bits, mode, fixed);
 	if (!set)
 		return NULL;
 	set->succeeds = c->n_replaced;
@@ -107,7 +114,8 @@ void ring_set_replace(struct ring_set *set)
 	unsigned n = 0;
 
 	ky_list_foreach (other, &set->channel->sets, node)
-		n += other->replaced && is_of_kind(other, set->uid, set->abi_bits, set->mode);
+		n += other->replaced &&
+		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->fixed);
 	if (n < REPLACED_MAX)
 		replace_set(set);
 }
@@ -143,7 +151,7 @@ struct ring_set *ring_set_of_process(
 		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
 			set->process == process)
 			return set;
-	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode);
+	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode, kind->fixed);
 	if (!set)
 		return NULL;
 	set->kind = kind;
@@ -187,18 +195,34 @@ static uint32_t count_rings(const struct ring_set *set)
 	return (uint32_t)KY_MIN(KY_MAX(set_max(set->abi_bits, ring_size) / ring_size, 1u), most);
 }
 
-/*
- * Returns the number of blocks of a ring: more than the channel's sub-buffers if it may grow. Files
- * have all their memory from the beginning.
- */
+/* Files have all their memory from the beginning. */
+bool ring_sets_grow(const struct channel *c)
+{
+	return c->burst_size > (uint64_t)c->num_subbuf * c->subbuf_size &&
+	       (!c->overwrite || c->session->seconds) && c->session->shm_fd < 0;
+}
+
+/* Makes the blocks smaller, and then fewer, until all rings together have FIXED_MAX. */
+static void fit_fixed(struct ky_geometry *g)
+{
+	while ((uint64_t)g->n_rings * g->n_home * g->block_size > FIXED_MAX)
+		if (g->block_size > FIXED_BLOCK_MIN)
+			g->block_size /= 2;
+		else if (g->n_home > KY_RING_MIN_BLOCKS)
+			g->n_home /= 2;
+		else
+			break;
+	g->n_blocks = g->n_home;
+}
+
+/* Returns the number of blocks of a ring: more than the channel's sub-buffers if it may grow. */
 static uint32_t count_blocks(const struct ring_set *set)
 {
 	const struct channel *c = set->channel;
 	uint64_t size, spare, space, max;
 	uint32_t n = c->num_subbuf;
 
-	if (set->mode != KY_SET_PER_CPU || (c->overwrite && !c->session->seconds) ||
-		c->session->shm_fd >= 0)
+	if (set->mode != KY_SET_PER_CPU || !ring_sets_grow(c))
 		return n;
 	spare = quota_spare(c->session->env, set->uid);
 	space = space_max();
@@ -266,6 +290,8 @@ static int make_memory(struct ring_set *set)
 		.n_home = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
+	if (set->fixed)
+		fit_fixed(&set->geometry);
 	set->pool_size = c->pool_size;
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;

@@ -32,6 +32,7 @@ struct ring_set {
 	uint32_t number; /* in messages */
 	uid_t uid;
 	uint32_t abi_bits, mode; /* enum ky_set_mode */
+	bool fixed;		 /* its rings do not grow, though the channel's may */
 	/*
 	 * itself; or, if the set is one process's, the set whose events it shares, which has no
 	 * memory then
@@ -66,11 +67,14 @@ struct ring_set {
 	uint64_t uncounted; /* contexts that were reported as not countable: a bit each */
 };
 
+/* Returns true if rings of CPUs in this channel may grow. */
+bool ring_sets_grow(const struct channel *c);
 /*
  * Returns the ring set for such applications. Adds a missing one without its memory. Returns NULL
  * if allocation fails.
  */
-struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+struct ring_set *ring_set_get(
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed);
 /*
  * Leaves a damaged set to the programs that have it: later ones get another one. A set that is one
  * process's stays, and so does one after REPLACED_MAX others.

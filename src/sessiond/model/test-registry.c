@@ -158,7 +158,7 @@ static void test_undescribed_event(void **state)
 	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
 	struct event_desc *c = intern(f->user, "cart", other_fields, 13);
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 
 	assert_int_equal(ring_set_make(set), 0);
 	assert_int_equal(ring_set_restore(set, a, &me, 0, 0), 0);
@@ -179,7 +179,7 @@ static void test_identifiers(void **state)
 	struct fixture *f = *state;
 	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 
 	assert_int_equal(ring_set_make(set), 0);
 	assert_int_equal(register_event(set, a), 0);
@@ -200,7 +200,7 @@ static void test_conflict(void **state)
 	struct ring_set *set;
 
 	for (int separate = 0; separate < 2; separate++) {
-		set = ring_set_get(f->c, 1000 + (uid_t)separate, 64, KY_SET_PER_CPU);
+		set = ring_set_get(f->c, 1000 + (uid_t)separate, 64, KY_SET_PER_CPU, false);
 		f->c->separate_conflicts = separate;
 		assert_int_equal(ring_set_make(set), 0);
 		assert_int_equal(register_event(set, a), 0);
@@ -228,7 +228,7 @@ static void test_bound_of_metadata(void **state)
 	struct fixture *f = *state;
 	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 	struct set_event *e;
 	uint64_t size;
 
@@ -246,12 +246,12 @@ static void test_bound_of_metadata(void **state)
 static void test_a_set_for_each_key(void **state)
 {
 	struct fixture *f = *state;
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
-	struct ring_set *thread = ring_set_get(f->c, 1000, 64, KY_SET_PER_THREAD);
-	struct ring_set *user = ring_set_get(f->c, 1001, 64, KY_SET_PER_CPU);
-	struct ring_set *narrow = ring_set_get(f->c, 1000, 32, KY_SET_PER_THREAD);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
+	struct ring_set *thread = ring_set_get(f->c, 1000, 64, KY_SET_PER_THREAD, false);
+	struct ring_set *user = ring_set_get(f->c, 1001, 64, KY_SET_PER_CPU, false);
+	struct ring_set *narrow = ring_set_get(f->c, 1000, 32, KY_SET_PER_THREAD, false);
 
-	assert_ptr_equal(set, ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU));
+	assert_ptr_equal(set, ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false));
 	assert_int_equal(ring_set_make(set), 0);
 	assert_int_equal(ring_set_make(thread), 0);
 	assert_int_equal(ring_set_make(user), 0);
@@ -278,7 +278,7 @@ static void read_log(const struct registry *r, char *buf, size_t size)
 static void test_metadata_comes_first(void **state)
 {
 	struct fixture *f = *state;
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	char text[8192];
 
@@ -298,7 +298,7 @@ static void test_metadata_comes_first(void **state)
 static void test_memory(void **state)
 {
 	struct fixture *f = *state;
-	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 	struct ky_set_header h;
 	struct stat st;
 	int ro;
@@ -325,14 +325,14 @@ static void test_matches_are_counted_once(void **state)
 	uint32_t modes[] = {KY_SET_PER_CPU, KY_SET_PER_THREAD};
 
 	for (size_t i = 0; i < 2; i++) {
-		struct ring_set *set = ring_set_get(f->c, 1000, 64, modes[i]);
+		struct ring_set *set = ring_set_get(f->c, 1000, 64, modes[i], false);
 
 		assert_int_equal(ring_set_make(set), 0);
 		assert_int_equal(register_event(set, a), 0);
 	}
 	assert_int_equal(channel_count_matches(f->c, r, false), 1);
 	assert_int_equal(channel_count_matches(f->c, r, true), 0);
-	ring_set_event(ring_set_get(f->c, 1000, 64, modes[1]), a)->n_apps = 1;
+	ring_set_event(ring_set_get(f->c, 1000, 64, modes[1], false), a)->n_apps = 1;
 	assert_int_equal(channel_count_matches(f->c, r, true), 1);
 	rule_free(r);
 	event_desc_unref(a);

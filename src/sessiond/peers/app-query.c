@@ -140,6 +140,17 @@ static struct ring_set *replaced_set(const struct app *a, const struct channel *
 	return NULL;
 }
 
+/* Returns the same as long as the application has a set, though the channel may change. */
+static bool needs_fixed_set(const struct app *a, const struct channel *c)
+{
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->set->channel == c)
+			return as->set->fixed;
+	return a->caps & KY_CAP_FIXED && ring_sets_grow(c);
+}
+
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 {
 	bool per_cpu = c->buffers != BUFFERS_THREAD && a->caps & KY_CAP_RSEQ;
@@ -152,7 +163,8 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 	app_note_left_out(a, c);
 	set = replaced_set(a, c);
 	if (!set)
-		set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
+		set = ring_set_get(
+			c, a->user->uid, a->abi_bits, mode, per_cpu && needs_fixed_set(a, c));
 	if (set && has_own_buffers(a, c))
 		set = set_of_process(a, set);
 	if (set && app_set_get(a, set))

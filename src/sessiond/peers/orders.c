@@ -8,8 +8,8 @@
 
 static void name_files(const struct ring_set *set, char *name, size_t size)
 {
-	int n = snprintf(name, size, "%s%s", set->channel->name,
-		set->mode == KY_SET_PER_THREAD ? "-thread" : "");
+	int n = snprintf(name, size, "%s%s%s", set->channel->name,
+		set->mode == KY_SET_PER_THREAD ? "-thread" : "", set->fixed ? "-fixed" : "");
 
 	if (ring_set_is_own(set))
 		snprintf(name + n, size - (size_t)n, "-p%d-%u", (int)set->pid, set->number);

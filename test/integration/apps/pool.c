@@ -7,7 +7,7 @@
  *        [-e PROGRAM]
  *
  * -c: at most so many threads run at the same time. -a: no thread ends before all have recorded.
- * -l: lock all memory when all threads have recorded that can.
+ * -l: lock all memory when all threads have recorded that can; in pool-lock only.
  * -w: print "ready" and wait for a line on stdin, when all threads have recorded that can.
  * -s: the period of a signal whose handler records pool:signal. -e: execute this program at the
  * end.
@@ -81,6 +81,14 @@ static void wait_line(void)
 		exit(0);
 }
 
+static void lock_all(void)
+{
+#ifdef LOCK
+	if (mlockall(MCL_CURRENT) < 0)
+#endif
+		exit(4);
+}
+
 static void run_threads(void)
 {
 	pthread_t *threads = calloc(n_threads, sizeof(*threads));
@@ -98,8 +106,8 @@ static void run_threads(void)
 	while (all_stay && n_arrived < n_threads)
 		pthread_cond_wait(&arrived, &lock);
 	pthread_mutex_unlock(&lock);
-	if (lock_memory && mlockall(MCL_CURRENT) < 0)
-		exit(4);
+	if (lock_memory)
+		lock_all();
 	if (wait_for_line)
 		wait_line();
 	pthread_mutex_lock(&lock);

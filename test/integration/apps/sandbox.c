@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox NUMBER ACTION [PLUGIN [exec|exec-off]]: forbids a call to all its threads after its
- * start, and continues. With exec, it forbids the call and then starts itself again, without
- * KYMO_OFF in its environment; with exec-off, it keeps that. ACTION is trap (with a handler that
- * makes the call fail with ENOSYS), thread, process (killed), or error.
+ * sandbox NUMBER ACTION [PLUGIN [exec|exec-off|threads]]
+ *
+ * Forbids a call to all its threads after its start, and continues. With exec, it forbids the call
+ * and then starts itself again, without KYMO_OFF in its environment; with exec-off, it keeps that.
+ * ACTION is trap (with a handler that makes the call fail with ENOSYS), thread, process (killed),
+ * or error.
  * Before the filter, after it, and at the end of its work, it prints a line and waits for one. Its
  * work: it records 100 events, forks a child that records 100 more and exits with 7, and loads
- * PLUGIN. Exits with 5, or with 77 if the kernel has no filters.
+ * PLUGIN. With threads, it first records in 100 threads at once. Exits with 5, or with 77 if the
+ * kernel has no filters.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +17,9 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,13 +91,36 @@ static void record(void)
 		kymo_event(sandbox, event, kymo_i32(i, i));
 }
 
+#define THREADS 100
+static pthread_barrier_t all_have_recorded;
+
+static void *work(void *arg)
+{
+	kymo_event(sandbox, thread);
+	pthread_barrier_wait(&all_have_recorded);
+	return arg;
+}
+
+static void run_threads(void)
+{
+	pthread_t threads[THREADS];
+
+	pthread_barrier_init(&all_have_recorded, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, work, NULL))
+			exit(3);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	char text[64];
 	int status = 0;
 	pid_t pid;
+	bool threads = argc == 5 && !strcmp(argv[4], "threads");
 
-	if (argc == 5 && strcmp(argv[4], "executed")) {
+	if (argc == 5 && !threads && strcmp(argv[4], "executed")) {
 		if (take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
 			return 77;
 		if (!strcmp(argv[4], "exec"))
@@ -102,9 +130,11 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	say("ready");
-	if (argc != 5 && take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+	if ((argc != 5 || threads) && take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
 		return 77;
 	say("filtered");
+	if (threads)
+		run_threads();
 	record();
 	pid = fork();
 	if (!pid) {
