@@ -25,13 +25,13 @@ static uint32_t crc_of(const struct segment *s, const uint8_t *payload)
 {
 	uint8_t raw[RAW];
 
-	if (s->codec == SEGMENT_PLAIN)
+	if (s->codec != SEGMENT_ZSTD)
 		return segment_crc(payload, s->length);
 	return packer_unpack(payload, s->length, raw, RAW) ? 0 : segment_crc(raw, RAW);
 }
 
 /*
- * Each segment has 4 bytes: type, and 10 if it is compressed; file, offset, length; its payload
+ * Each segment has 4 bytes: type, and 10 for each codec; file, offset, length; its payload
  * follows.
  */
 static void handle_all(struct receiver *r, const uint8_t *p, size_t n)
@@ -40,7 +40,7 @@ static void handle_all(struct receiver *r, const uint8_t *p, size_t n)
 
 	while (n >= 4 && !ret) {
 		struct segment s = {.type = p[0] % 10u,
-			.codec = p[0] / 10u % 2,
+			.codec = p[0] / 10u % 3,
 			.raw = RAW,
 			.file = p[1],
 			.offset = p[2],

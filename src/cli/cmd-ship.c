@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/shipping.h"
@@ -21,11 +22,14 @@
 
 #define FIRST_PAUSE_MS 200
 #define LAST_PAUSE_MS  5000
+#define LIMIT_MS       1000 /* between two looks at the limit of a spool */
 #define LOOK_MS	       1000 /* a session may end without a file */
 #define ARGS_MAX       20
 
 static const struct cli_option options[] = {
 	{"once", 0, NULL, "send what is there, and do not wait for the end of the recording"},
+	{"spool", 0, "SIZE",
+		"give back the space of what has arrived; keep at most SIZE that has not"},
 	{"name", 0, "NAME", "name of the directory at the other end (default: that of TRACE)"},
 	{0},
 };
@@ -169,7 +173,8 @@ static void disconnect(struct connection *c, bool done, struct ky_buf *why)
 }
 
 struct totals {
-	uint64_t bytes, files, lost, recordings;
+	uint64_t spool_max; /* 0: the trace is no spool */
+	uint64_t bytes, files, lost, recordings, expired;
 };
 
 /* A recording, and what kymo status says of it. */
@@ -197,18 +202,24 @@ static void report_trouble(
 static int ship(struct cli *cli, struct shipment *shipment, const struct route *r, const char *url)
 {
 	struct sender *s = &shipment->sender;
+	const unsigned last_pause = s->spool_max ? LIMIT_MS : LAST_PAUSE_MS;
 	unsigned pause = FIRST_PAUSE_MS;
 	char last[512] = "";
 	int ret;
 
 	for (;;) {
-		struct connection c = {.fd = -1};
+		struct connection c = {.fd = -1, .err = -1};
 		struct ky_buf why = {0};
 		const uint64_t before = s->acked;
 
-		ret = connect_to(r, &c);
+		ret = sender_limit(s);
+		if (!ret)
+			ret = connect_to(r, &c);
 		if (ret < 0) {
-			ky_buf_printf(&why, "%s: %s", r->argv[0], strerror(-ret));
+			if (*s->why)
+				ky_buf_puts(&why, s->why);
+			else
+				ky_buf_printf(&why, "%s: %s", r->argv[0], strerror(-ret));
 			ky_close(c.fd);
 			ky_close(c.err);
 		} else {
@@ -223,8 +234,7 @@ static int ship(struct cli *cli, struct shipment *shipment, const struct route *
 		report_trouble(cli, url, why.data ? why.data : "", last, sizeof(last));
 		shipping_trouble(shipment->note, last);
 		ky_buf_deinit(&why);
-		pause = s->acked > before ? FIRST_PAUSE_MS
-					  : KY_MIN(pause * 2, (unsigned)LAST_PAUSE_MS);
+		pause = s->acked > before ? FIRST_PAUSE_MS : KY_MIN(pause * 2, last_pause);
 		if (pause_ms(pause, -1))
 			return -ECANCELED;
 	}
@@ -243,12 +253,18 @@ static int report(struct cli *cli, const struct totals *t, const char *url)
 		kymo_value_set_u64(o, "files", t->files);
 		kymo_value_set_u64(o, "recordings", t->recordings);
 		kymo_value_set_u64(o, "files_removed_before", t->lost);
+		kymo_value_set_u64(o, "events_expired", t->expired);
 		cli_result(cli, o);
 	} else {
 		printf("%s in %" PRIu64 " files shipped to %s\n",
 			cli_format_size(size, sizeof(size), t->bytes), t->files,
 			cli_safe(cli, url));
 	}
+	if (t->expired)
+		cli_warn(cli,
+			"%" PRIu64
+			" events expired before they were sent, by the limit of the spool; they are discarded events there",
+			t->expired);
 	if (t->lost)
 		cli_warn(cli,
 			"%" PRIu64 " file%s removed from the trace before all of them was sent",
@@ -287,10 +303,12 @@ static int ship_one(struct cli *cli, struct shipment *shipment, const struct rou
 	int ret;
 
 	s->progress = on_progress;
+	s->spool_max = t->spool_max;
 	ret = ship(cli, shipment, r, url);
 	t->bytes += s->acked;
 	t->files += s->n_files;
 	t->lost += s->n_lost;
+	t->expired += s->n_expired;
 	t->recordings++;
 	*ret_more = s->moved;
 	return ret < 0 ? fail_stopped(cli, s) : CLI_OK;
@@ -298,9 +316,9 @@ static int ship_one(struct cli *cli, struct shipment *shipment, const struct rou
 
 /* Sends the trace, and what follows after each rotation. */
 static int ship_all(struct cli *cli, int trace, const char *name, const struct route *r,
-	const char *url, struct shipping_note *note)
+	const char *url, uint64_t spool_max, struct shipping_note *note)
 {
-	struct totals t = {0};
+	struct totals t = {.spool_max = spool_max};
 	struct watch watch;
 	bool more = true;
 	int code = CLI_OK;
@@ -324,6 +342,32 @@ static int ship_all(struct cli *cli, int trace, const char *name, const struct r
 	return code ? code : report(cli, &t, url);
 }
 
+/* Stores the limit of the spool, 0 if the trace is none. */
+static int get_spool(struct cli *cli, int trace, const char *url, uint64_t *ret_max)
+{
+	const char *text = cli_get(cli, "spool");
+	int ret;
+
+	*ret_max = 0;
+	if (!text)
+		return CLI_OK;
+	if (cli_has(cli, "once"))
+		return cli_usage(cli, "--once sends a copy: there is no --spool");
+	if (ky_parse_size(text, ret_max) < 0 || !*ret_max)
+		return cli_usage(cli, "--spool: '%s' is no size", text);
+	ret = spool_mark(trace, url);
+	if (ret == -EEXIST)
+		return cli_fail(cli, "failed",
+			"%s is a spool for another address: what has arrived there is no longer here",
+			cli_arg(cli, 0));
+	if (ret == -EOPNOTSUPP)
+		return cli_fail(cli, "failed",
+			"%s: its file system cannot give back parts of files: use no --spool",
+			cli_arg(cli, 0));
+	return ret < 0 ? cli_fail(cli, "failed", "%s: %s", cli_arg(cli, 0), strerror(-ret))
+		       : CLI_OK;
+}
+
 static int run(struct cli *cli)
 {
 	const char *given = cli_get(cli, "name"), *url = cli_arg(cli, 1);
@@ -331,6 +375,7 @@ static int run(struct cli *cli)
 	_cleanup_close_ int trace = -1;
 	struct route r = {0};
 	struct shipping_note note;
+	uint64_t spool_max;
 	int code;
 
 	if (!realpath(cli_arg(cli, 0), path))
@@ -343,11 +388,13 @@ static int run(struct cli *cli)
 		return cli_usage(
 			cli, "'%s' cannot name the directory at the other end: use --name", name);
 	code = parse_url(cli, url, &r);
+	if (!code)
+		code = get_spool(cli, trace, url, &spool_max);
 	if (!code && take_signals() < 0)
 		code = cli_fail(cli, "failed", "no descriptor for signals");
 	if (!code) {
 		shipping_begin(&note, trace, url);
-		code = ship_all(cli, trace, name, &r, url, &note);
+		code = ship_all(cli, trace, name, &r, url, spool_max, &note);
 		shipping_end(&note, trace, !code);
 	}
 	route_deinit(&r);
@@ -356,14 +403,15 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_ship = {
 	.name = "ship",
-	.synopsis = "TRACE URL [--name=NAME] [--once]",
+	.synopsis = "TRACE URL [--spool=SIZE] [--name=NAME] [--once]",
 	.help = "send a trace to another host, also while it is recorded",
 	.details =
 		"URL is ssh://[USER@]HOST[:PORT]/DIR, or exec:COMMAND that leads to 'kymo receive\n"
 		"DIR' by its standard input and output. The trace can be read there at any time.\n"
 		"If the connection breaks, it is made again, and goes on where the other end is;\n"
 		"so does the command when it is run again. It ends when the recording has ended\n"
-		"and all has arrived. After a rotation the next part goes to a directory of its own.\n",
+		"and all has arrived. After a rotation the next part goes to a directory of its own.\n"
+		"With --spool the trace here is but a spool: it cannot be read.\n",
 	.options = options,
 	.min_args = 2,
 	.max_args = 2,

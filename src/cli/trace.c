@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/locate.h"
+#include "ship/files.h"
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
 {
@@ -80,6 +81,17 @@ const char *cli_trace_code(int error)
 	return error == -EACCES || error == -EPERM ? "permission" : "failed";
 }
 
+static void warn_of_spool(struct cli *cli, const char *path)
+{
+	char mark[PATH_MAX];
+
+	snprintf(mark, sizeof(mark), "%.*s/" FILES_SPOOL, PATH_MAX - 16, path);
+	if (!access(mark, F_OK))
+		cli_warn(cli,
+			"%s is a spool of 'kymo ship': events that were sent are no longer here",
+			cli_safe(cli, path));
+}
+
 int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
 	const char *const **ret_paths, size_t *ret_n)
 {
@@ -89,6 +101,8 @@ int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
 	newest[0] = found;
 	*ret_paths = n ? (const char *const *)named : newest;
 	*ret_n = n ? n : 1;
+	for (size_t i = 0; !r && i < *ret_n; i++)
+		warn_of_spool(cli, (*ret_paths)[i]);
 	return r;
 }
 

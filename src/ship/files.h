@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 
+#define FILES_SPOOL ".spool" /* in a trace directory that is a spool: the address */
+
 /*
  * Calls visit for each regular file below the directory, with its path from there; not for names
  * that begin with a dot, nor for directories "archives" and "damaged". Calls enter, if not NULL,

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -19,6 +20,7 @@
 #define NAMES_MAX    1000u
 #define METADATA_MAX (64u << 20)
 #define NEW_METADATA ".metadata.new"
+#define DUE_BYTES    (2u << 20) /* acknowledged at last: a quarter of what may be in flight */
 
 void receiver_init(struct receiver *r, int dir)
 {
@@ -206,10 +208,11 @@ static int64_t trim(struct receiver *r, const char *path, int fd, uint64_t size)
 	uint64_t end;
 	int i;
 
+	/* A sender that has holes cannot send the second part of a packet. */
 	if (!files_index_of(path, index, sizeof(index)))
 		return (int64_t)size;
 	i = open_beneath(r->trace, index, O_RDONLY);
-	end = i < 0 ? size : files_indexed(i, size, NULL);
+	end = i < 0 ? (r->sync ? 0 : size) : files_indexed(i, size, NULL);
 	ky_close(i);
 	if (end < size && cut(fd, end) < 0)
 		return -errno;
@@ -258,11 +261,15 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 	const struct segment ready = {.type = SEGMENT_READY};
 	int ret;
 
+	r->sync = r->sync || s->offset & SEGMENT_SYNC;
+
 	if (r->trace >= 0 || s->length <= SEGMENT_ID_SIZE ||
 		!segment_name_valid(
 			(const char *)payload + SEGMENT_ID_SIZE, s->length - SEGMENT_ID_SIZE))
 		return fail(r, -EPROTO, "the sender says nothing that names a recording");
 	ret = find_directory(r, s, payload);
+	if (!ret && r->sync && syncfs(r->trace) < 0)
+		ret = fail_at(r, -errno, "");
 	if (!ret)
 		ret = files_walk(r->trace, report_file, NULL, r);
 	return ret ? ret : send_segment(r, &ready, NULL);
@@ -321,11 +328,13 @@ static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at)
 	return 0;
 }
 
-/* Appends whole or not at all. */
-static int append(int fd, const uint8_t *p, size_t n, uint64_t at)
+/* Appends n bytes, and zeros up to the end; whole or not at all. */
+static int append(int fd, const uint8_t *p, size_t n, uint64_t at, uint64_t end)
 {
 	int ret = write_all(fd, p, n, at);
 
+	if (!ret && at + n < end)
+		ret = cut(fd, end);
 	if (ret < 0)
 		cut(fd, at);
 	return ret;
@@ -352,14 +361,18 @@ static int append_metadata(int parent, int old, const uint8_t *p, size_t n, uint
 	return ret;
 }
 
-/* Appends what is new of the bytes. *ret_size: the size of the file then. */
+/*
+ * Appends what is new of the segment, whose n bytes without codec are at p. *ret_size: the size of
+ * the file then.
+ */
 static int put(struct receiver *r, const char *path, const struct segment *s, const uint8_t *p,
-	uint64_t *ret_size)
+	size_t n, uint64_t *ret_size)
 {
 	_cleanup_close_ int parent = open_parent(r, path);
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, O_RDWR | O_CREAT);
-	uint64_t size, end = s->offset + s->raw;
+	const uint64_t end = s->offset + s->raw, known = s->offset + n;
+	uint64_t size;
 	struct stat st;
 	int ret;
 
@@ -372,11 +385,12 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 		return 0;
 	if (end - size > r->max - KY_MIN(r->size, r->max))
 		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " bytes", r->name, r->max);
-	p += size - s->offset;
-	ret = strcmp(name, "metadata") ? append(fd, p, end - size, size)
-				       : append_metadata(parent, fd, p, end - size, size);
-	if (!ret && r->sync && fdatasync(fd) < 0)
-		ret = -errno;
+	p += KY_MIN(size, known) - s->offset;
+	n = known - KY_MIN(size, known);
+	if (strcmp(name, "metadata"))
+		ret = append(fd, p, n, size, end);
+	else
+		ret = n == end - size ? append_metadata(parent, fd, p, n, size) : -EPROTO;
 	if (ret < 0)
 		return fail_at(r, ret, path);
 	r->size += end - size;
@@ -388,7 +402,7 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 static const uint8_t *unpack(
 	struct receiver *r, const struct segment *s, const uint8_t *payload, uint8_t **ret_unpacked)
 {
-	if (s->codec == SEGMENT_PLAIN)
+	if (s->codec != SEGMENT_ZSTD)
 		return payload;
 	*ret_unpacked = malloc(s->raw);
 	if (!*ret_unpacked)
@@ -400,6 +414,32 @@ static const uint8_t *unpack(
 	return NULL;
 }
 
+int receiver_acknowledge(struct receiver *r)
+{
+	int ret = r->n_due && syncfs(r->trace) < 0 ? fail_at(r, -errno, "") : 0;
+
+	for (unsigned i = 0; i < r->n_due && !ret; i++)
+		ret = send_segment(r, &r->due[i], NULL);
+	r->n_due = 0;
+	r->due_bytes = 0;
+	return ret;
+}
+
+static int acknowledge(struct receiver *r, const struct segment *ack, uint32_t bytes)
+{
+	unsigned i = 0;
+
+	if (!r->sync)
+		return send_segment(r, ack, NULL);
+	while (i < r->n_due && r->due[i].file != ack->file)
+		i++;
+	r->due[i] = *ack;
+	r->n_due += i == r->n_due;
+	r->due_bytes += bytes;
+	return r->n_due == RECEIVER_DUE_MAX || r->due_bytes >= DUE_BYTES ? receiver_acknowledge(r)
+									 : 0;
+}
+
 static int handle_data(struct receiver *r, const struct segment *s, const uint8_t *payload)
 {
 	struct segment ack = {.type = SEGMENT_ACK, .file = s->file};
@@ -407,15 +447,18 @@ static int handle_data(struct receiver *r, const struct segment *s, const uint8_
 	const uint8_t *raw;
 	int ret;
 
-	if (s->file >= r->n_paths || !s->length)
+	size_t n;
+
+	if (s->file >= r->n_paths || !s->raw)
 		return fail(r, -EPROTO, "the sender sends bytes of no file");
 	raw = unpack(r, s, payload, &unpacked);
 	if (!raw)
 		return -EBADMSG;
-	if (segment_crc(raw, s->raw) != s->crc)
+	n = s->codec == SEGMENT_ZEROS ? s->length : s->raw;
+	if (segment_crc(raw, n) != s->crc)
 		return fail(r, -EBADMSG, "bytes were damaged on their way");
-	ret = put(r, r->paths[s->file], s, raw, &ack.offset);
-	return ret ? ret : send_segment(r, &ack, NULL);
+	ret = put(r, r->paths[s->file], s, raw, n, &ack.offset);
+	return ret ? ret : acknowledge(r, &ack, s->length);
 }
 
 static int handle_watermark(struct receiver *r, const struct segment *s, const uint8_t *payload)
@@ -433,8 +476,10 @@ static int handle_watermark(struct receiver *r, const struct segment *s, const u
 static int handle_end(struct receiver *r)
 {
 	const struct segment end = {.type = SEGMENT_END};
-	int ret = syncfs(r->trace) < 0 ? -errno : send_segment(r, &end, NULL);
+	int ret = receiver_acknowledge(r);
 
+	if (!ret)
+		ret = syncfs(r->trace) < 0 ? -errno : send_segment(r, &end, NULL);
 	return ret < 0 ? fail_at(r, ret, "") : 1;
 }
 
@@ -458,6 +503,14 @@ int receiver_handle(struct receiver *r, const struct segment *s, const void *pay
 	}
 }
 
+/* Is there nothing to read yet? */
+static bool must_wait(const struct receiver *r)
+{
+	struct pollfd p = {.fd = r->in, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
 static int serve(struct receiver *r, uint8_t *payload)
 {
 	uint8_t head[SEGMENT_HEAD];
@@ -465,6 +518,10 @@ static int serve(struct receiver *r, uint8_t *payload)
 	int ret = 0;
 
 	while (!ret) {
+		if (r->n_due && must_wait(r))
+			ret = receiver_acknowledge(r);
+		if (ret < 0)
+			return ret;
 		if (read_full(r->in, head, sizeof(head)) != (ssize_t)sizeof(head))
 			return 0;
 		if (segment_decode(head, &s) < 0)

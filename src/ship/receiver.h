@@ -11,15 +11,21 @@
 
 #include "ship/segment.h"
 
+#define RECEIVER_DUE_MAX 64u
+
 struct receiver {
 	int dir;       /* borrowed: where traces go */
 	int trace;     /* the directory of this recording; -1 before HELLO */
 	int lock;      /* of .recording there */
 	uint64_t max;  /* bytes of the recording, at most */
-	bool sync;     /* acknowledges what is on the disk */
+	bool sync;     /* acknowledges what is on the disk; the sender may ask for it, too */
 	uint64_t size; /* bytes of the recording */
 	char **paths;  /* of files, by number; owned */
 	uint32_t n_paths;
+	/* `sync`: acknowledgements that wait for the disk */
+	struct segment due[RECEIVER_DUE_MAX];
+	unsigned n_due;
+	uint64_t due_bytes;
 	int in, out; /* borrowed: of the connection, blocking; out -1: nothing is sent */
 	char name[SEGMENT_NAME_MAX + 16]; /* of the directory */
 	char why[SEGMENT_TEXT_MAX];	  /* of a failure, for both ends */
@@ -33,6 +39,9 @@ void receiver_deinit(struct receiver *r);
  * the connection ends, and the sender may try again.
  */
 int receiver_handle(struct receiver *r, const struct segment *s, const void *payload);
+
+/* Acknowledges what was not acknowledged yet, when it is on the disk. Returns 0 or -errno. */
+int receiver_acknowledge(struct receiver *r);
 
 /*
  * Receives segments until all is here. Returns 1 then, 0 at the end of the connection, or -errno;

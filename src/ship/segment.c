@@ -57,6 +57,8 @@ static int64_t payload_max(unsigned type)
 /* A segment that does not shrink goes as it is. */
 static bool is_codec(const struct segment *s)
 {
+	if (s->codec == SEGMENT_ZEROS)
+		return s->type == SEGMENT_DATA && s->length <= s->raw;
 	if (s->codec == SEGMENT_ZSTD)
 		return s->type == SEGMENT_DATA && s->length && s->length < s->raw;
 	return s->codec == SEGMENT_PLAIN && s->length == s->raw;

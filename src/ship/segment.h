@@ -17,9 +17,11 @@
 #define SEGMENT_ID_SIZE	    16u /* of a recording: random bytes */
 #define SEGMENT_NAME_MAX    128u
 #define SEGMENT_FILES_MAX   65535u
+#define SEGMENT_SYNC	    1u /* what is acknowledged must be on the disk */
 
 enum segment_type {
-	SEGMENT_HELLO = 1, /* sender, first. Payload: identifier and name of the recording */
+	/* sender, first: identifier and name of the recording. offset: SEGMENT_SYNC or 0 */
+	SEGMENT_HELLO = 1,
 	SEGMENT_HAVE,	   /* receiver: it has `offset` bytes of the file in the payload */
 	SEGMENT_READY,	   /* receiver: all files were reported */
 	SEGMENT_FILE,	   /* sender: the payload is the path of file `file`, numbered from 0 */
@@ -32,7 +34,8 @@ enum segment_type {
 
 enum segment_codec {
 	SEGMENT_PLAIN,
-	SEGMENT_ZSTD, /* DATA only */
+	SEGMENT_ZSTD,  /* DATA only */
+	SEGMENT_ZEROS, /* DATA only: behind the payload, zeros up to the raw length */
 };
 
 struct segment {
@@ -42,7 +45,7 @@ struct segment {
 	uint32_t raw;	 /* its length without codec; to encode SEGMENT_PLAIN, not needed */
 	uint32_t file;	 /* number */
 	uint64_t offset;
-	uint32_t crc; /* of the payload without codec */
+	uint32_t crc; /* of the payload without codec, and without zeros behind it */
 };
 
 void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);

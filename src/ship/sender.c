@@ -74,13 +74,13 @@ static struct sender_file *file_get(struct sender *s, const char *path)
 /* Opens a file through the directory that was opened at first, wherever that is now. */
 static int file_open(const struct sender *s, const char *path)
 {
+	const int flags = (s->spool_max ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC;
 	const size_t n = strcspn(path, "/");
 
 	for (unsigned i = 0; path[n] && i < s->n_tops; i++)
 		if (strlen(s->tops[i].name) == n && !memcmp(s->tops[i].name, path, n))
-			return openat(
-				s->tops[i].fd, path + n + 1, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return openat(s->trace, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+			return openat(s->tops[i].fd, path + n + 1, flags);
+	return openat(s->trace, path, flags);
 }
 
 static bool is_top(const struct sender *s, const char *name)
@@ -323,6 +323,262 @@ static int look(struct sender *s, bool final, bool moved)
 	return 0;
 }
 
+// ---- a spool
+
+/* A stream and its index, open. */
+struct pair {
+	int stream, index;
+	uint64_t n_entries;
+};
+
+static void pair_close(struct pair *p)
+{
+	ky_close(p->stream);
+	ky_close(p->index);
+}
+
+/* Returns false if one of them is not there. */
+static bool pair_open(const struct sender *s, const char *stream, struct pair *ret)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	struct stat st;
+
+	*ret = (struct pair){.stream = -1, .index = -1};
+	if (!files_index_of(stream, name, sizeof(name)))
+		return false;
+	ret->stream = file_open(s, stream);
+	ret->index = file_open(s, name);
+	if (ret->stream < 0 || ret->index < 0 || fstat(ret->index, &st) < 0 ||
+		(uint64_t)st.st_size < ky_index_offset(1)) {
+		pair_close(ret);
+		return false;
+	}
+	ret->n_entries = ((uint64_t)st.st_size - ky_index_offset(0)) /
+			 sizeof(struct ky_index_entry);
+	return true;
+}
+
+static bool entry_read(const struct pair *p, uint64_t i, struct ky_index_entry *ret)
+{
+	return i < p->n_entries &&
+	       pread(p->index, ret, sizeof(*ret), (off_t)ky_index_offset(i)) == sizeof(*ret);
+}
+
+/* Returns the number of the entry of the first packet that ends behind `at`. */
+static uint64_t entry_behind(const struct pair *p, uint64_t at)
+{
+	uint64_t low = 0, high = p->n_entries;
+	struct ky_index_entry e;
+
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+
+		if (entry_read(p, middle, &e) && e.offset + e.size <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Gives back the space of the packets of a stream that end at `end` or before. The first one does
+ * not expire: babeltrace2 counts discarded events from there on.
+ */
+static int release(struct sender *s, struct sender_file *f, uint64_t end, bool acked)
+{
+	struct ky_index_entry e;
+	struct pair p;
+	int ret = 0;
+
+	if (end <= f->released || !pair_open(s, f->path, &p))
+		return 0;
+	for (uint64_t i = entry_behind(&p, f->released);
+		!ret && entry_read(&p, i, &e) && e.offset + e.size <= end; i++) {
+		ret = i || acked ? spool_punch(p.stream, &e) : 0;
+		f->released = e.offset + e.size;
+	}
+	pair_close(&p);
+	return ret < 0 ? fail(s, ret, "%s: its space cannot be given back: %s", f->path,
+				 strerror(-ret))
+		       : 0;
+}
+
+/* The other end has these bytes of an index on its disk, and so the packets. */
+static int release_acked(struct sender *s, const struct sender_file *index)
+{
+	char name[SEGMENT_PATH_MAX];
+	struct ky_index_entry e;
+	uint64_t end = 0, n;
+	struct pair p;
+
+	if (!s->spool_max || !files_is_index(index->path) || index->acked < ky_index_offset(1))
+		return 0;
+	files_stream_of(index->path, name, sizeof(name));
+	n = (index->acked - ky_index_offset(0)) / sizeof(e);
+	if (!pair_open(s, name, &p))
+		return 0;
+	if (entry_read(&p, n - 1, &e))
+		end = e.offset + e.size;
+	pair_close(&p);
+	for (size_t i = 0; i < s->n_files; i++)
+		if (!strcmp(s->files[i].path, name))
+			return release(s, &s->files[i], end, true);
+	return 0;
+}
+
+/* Returns when the oldest packet ended that takes space and was not sent on this connection. */
+static uint64_t oldest_of(const struct sender *s, const struct sender_file *f, uint64_t *ret_end)
+{
+	uint64_t ended = UINT64_MAX;
+	struct ky_index_entry e;
+	struct pair p;
+
+	if (f->lost || f->released >= f->counts || !pair_open(s, f->path, &p))
+		return ended;
+	if (entry_read(&p, entry_behind(&p, KY_MAX(f->released, f->sent)), &e) &&
+		e.offset + e.size <= f->counts) {
+		ended = e.timestamp_end;
+		*ret_end = e.offset + e.size;
+	}
+	pair_close(&p);
+	return ended;
+}
+
+/* Lets the oldest packets expire until no more wait than may. */
+static int limit(struct sender *s)
+{
+	uint64_t waiting = 0;
+	int ret = 0;
+
+	for (size_t i = 0; s->spool_max && i < s->n_files; i++)
+		if (has_index(&s->files[i]) && !s->files[i].lost)
+			waiting += s->files[i].counts -
+				   KY_MIN(s->files[i].counts, s->files[i].released);
+	while (!ret && s->spool_max && waiting > s->spool_max) {
+		struct sender_file *oldest = NULL;
+		uint64_t least = UINT64_MAX, end = 0, oldest_end = 0;
+
+		for (size_t i = 0; i < s->n_files; i++) {
+			const uint64_t ended = has_index(&s->files[i])
+						       ? oldest_of(s, &s->files[i], &end)
+						       : UINT64_MAX;
+
+			if (ended < least) {
+				least = ended;
+				oldest = &s->files[i];
+				oldest_end = end;
+			}
+		}
+		if (!oldest)
+			break; /* all that waits is on its way */
+		waiting -= KY_MIN(waiting, oldest_end - oldest->released);
+		ret = release(s, oldest, oldest_end, false);
+	}
+	return ret;
+}
+
+/* Returns the events of a stream that have expired. */
+static uint64_t expired_of(const struct sender *s, const struct sender_file *f)
+{
+	struct spool_sum sum = {0};
+	struct pair p;
+
+	if (!pair_open(s, f->path, &p))
+		return 0;
+	spool_add_up(&sum, p.stream, p.index, p.n_entries);
+	pair_close(&p);
+	return sum.events;
+}
+
+static void add_expired(struct sender *s)
+{
+	for (size_t i = 0; s->spool_max && i < s->n_files; i++)
+		if (has_index(&s->files[i]))
+			s->n_expired += expired_of(s, &s->files[i]);
+}
+
+/*
+ * Changes n bytes of a stream, which begin with a packet, into what is sent of a spool. They become
+ * fewer where a packet has expired, which goes in a segment of its own. Returns how many, 0 if they
+ * cannot be read.
+ */
+static size_t change_packets(
+	struct sender_file *f, const struct pair *p, uint8_t *bytes, size_t n, struct segment *g)
+{
+	struct ky_index_entry e;
+	struct ky_ctf_packet h;
+
+	for (uint64_t i = entry_behind(p, f->sent); entry_read(p, i, &e) && e.offset < f->sent + n;
+		i++) {
+		const bool expired = spool_is_hole(p->stream, &e);
+		const uint64_t at = e.offset - f->sent;
+
+		if (e.offset < f->sent)
+			continue; /* a long packet, whose beginning has been sent */
+		if (expired && at)
+			return at;
+		if (n - at < sizeof(h))
+			return at;
+		/* Its own events are not among those before, if it has been marked already. */
+		if (spool_add_up(&f->expired, p->stream, p->index, i) < 0 ||
+			(expired && spool_expire(p->index, i, &e) < 0))
+			return 0;
+		memcpy(&h, bytes + at, sizeof(h));
+		spool_change_packet(&h, f->expired.events, expired);
+		memcpy(bytes + at, &h, sizeof(h));
+		if (expired) {
+			g->codec = SEGMENT_ZEROS;
+			g->raw = (uint32_t)(KY_MIN(e.size, (uint64_t)n) - sizeof(h));
+			return sizeof(h);
+		}
+	}
+	return n;
+}
+
+/* Likewise, bytes of an index. */
+static size_t change_entries(struct sender_file *f, const struct pair *p, uint8_t *bytes, size_t n)
+{
+	uint64_t i = f->sent ? (f->sent - ky_index_offset(0)) / sizeof(struct ky_index_entry) : 0;
+	struct ky_index_entry e;
+
+	for (size_t at = f->sent ? 0 : ky_index_offset(0); at + sizeof(e) <= n;
+		at += sizeof(e), i++) {
+		if (spool_add_up(&f->expired, p->stream, p->index, i + 1) < 0)
+			return 0;
+		memcpy(&e, bytes + at, sizeof(e));
+		spool_change_entry(&e, f->expired.events);
+		memcpy(bytes + at, &e, sizeof(e));
+	}
+	return n;
+}
+
+/* Changes bytes of any file into what is sent. Returns how many, 0 if they cannot be read. */
+static size_t change(
+	struct sender *s, struct sender_file *f, uint8_t *bytes, size_t n, struct segment *g)
+{
+	const bool is_index = files_is_index(f->path);
+	char name[SEGMENT_PATH_MAX];
+	struct pair p;
+
+	if (is_index)
+		files_stream_of(f->path, name, sizeof(name));
+	if (!pair_open(s, is_index ? name : f->path, &p))
+		return n; /* no packet */
+	n = is_index ? change_entries(f, &p, bytes, n) : change_packets(f, &p, bytes, n, g);
+	pair_close(&p);
+	return n;
+}
+
+int sender_limit(struct sender *s)
+{
+	int ret = 0;
+
+	if (s->spool_max && !s->final)
+		ret = look(s, false, are_moved(s));
+	return ret ? ret : limit(s);
+}
+
 // ---- a connection
 
 struct link {
@@ -331,7 +587,7 @@ struct link {
 	uint32_t n_numbers;
 	bool ready, ending, ended;
 	uint64_t in_flight;
-	uint64_t answered_ms, abandoned_ms, looked_ms;
+	uint64_t answered_ms, abandoned_ms, looked_ms, limited_ms;
 	bool complete; /* all that counted when it was looked at was sent, with the watermark */
 	bool changed;  /* is the trace, since it was looked at */
 	/* A segment, SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes; and room to compress it. */
@@ -342,14 +598,15 @@ struct link {
 	size_t n_in;
 };
 
+/* s->raw: zeros behind it, for SEGMENT_ZEROS; else 0. */
 static void put_segment(struct link *l, struct segment *s, size_t length)
 {
-	const size_t packed = s->type == SEGMENT_DATA
+	const size_t packed = s->type == SEGMENT_DATA && s->codec == SEGMENT_PLAIN
 				      ? packer_pack(&l->packer, l->out + SEGMENT_HEAD, length,
 						l->spare + SEGMENT_HEAD)
 				      : 0;
 
-	s->raw = (uint32_t)length;
+	s->raw += (uint32_t)length;
 	s->crc = segment_crc(l->out + SEGMENT_HEAD, length);
 	if (packed) {
 		uint8_t *const raw = l->out;
@@ -367,7 +624,7 @@ static void put_segment(struct link *l, struct segment *s, size_t length)
 
 static void put_hello(struct link *l)
 {
-	struct segment s = {.type = SEGMENT_HELLO};
+	struct segment s = {.type = SEGMENT_HELLO, .offset = l->s->spool_max ? SEGMENT_SYNC : 0};
 	const size_t n = strlen(l->s->name);
 
 	memcpy(l->out + SEGMENT_HEAD, l->s->id, SEGMENT_ID_SIZE);
@@ -382,33 +639,20 @@ static void put_hello(struct link *l)
 static uint64_t entries_up_to(
 	const struct sender *s, const struct sender_file *f, uint64_t at, uint64_t ret_ends[2])
 {
-	char name[SEGMENT_PATH_MAX + 16];
 	struct ky_index_entry e;
-	uint64_t low = 0, high;
-	struct stat st;
-	_cleanup_close_ int index = -1;
+	struct pair p;
+	uint64_t n;
 
 	ret_ends[0] = ret_ends[1] = 0;
-	if (!files_index_of(f->path, name, sizeof(name)))
+	if (!pair_open(s, f->path, &p))
 		return 0;
-	index = file_open(s, name);
-	if (index < 0 || fstat(index, &st) < 0 || (uint64_t)st.st_size < ky_index_offset(1))
-		return 0;
-	high = ((uint64_t)st.st_size - ky_index_offset(0)) / sizeof(e);
-	while (low < high) {
-		const uint64_t middle = low + (high - low) / 2;
-
-		if (pread(index, &e, sizeof(e), (off_t)ky_index_offset(middle)) != sizeof(e))
-			return 0;
-		if (e.offset + e.size <= at) {
-			ret_ends[0] = e.offset + e.size;
-			low = middle + 1;
-		} else {
-			ret_ends[1] = e.offset + e.size;
-			high = middle;
-		}
-	}
-	return low;
+	n = entry_behind(&p, at);
+	if (n && entry_read(&p, n - 1, &e))
+		ret_ends[0] = e.offset + e.size;
+	if (entry_read(&p, n, &e))
+		ret_ends[1] = e.offset + e.size;
+	pair_close(&p);
+	return n;
 }
 
 /* Returns the end of the last packet up to `most`, or of the next one. */
@@ -448,6 +692,9 @@ static uint64_t piece_of(const struct sender *s, const struct sender_file *f, in
 		!strcmp(strrchr(f->path, '/') ? strrchr(f->path, '/') : "", "/metadata")) {
 		end = KY_MIN(f->counts, f->sent + SEGMENT_PAYLOAD_MAX);
 		end = end < f->counts ? KY_MAX(files_readable(fd, f->sent, end), f->sent + 1) : end;
+	} else if (end < f->counts && files_is_index(f->path)) {
+		end = KY_MAX(end, ky_index_offset(1));
+		end -= (end - ky_index_offset(0)) % sizeof(struct ky_index_entry);
 	} else if (end < f->counts) {
 		end = packet_end(s, f, end);
 	}
@@ -470,15 +717,18 @@ static void put_data(struct link *l, struct sender_file *f)
 	ssize_t n = fd < 0 ? -1
 			   : pread(fd, l->out + SEGMENT_HEAD, piece_of(l->s, f, fd),
 				     (off_t)f->sent);
+	size_t size = n > 0 ? (size_t)n : 0;
 
-	if (n <= 0) {
+	if (l->s->spool_max)
+		size = change(l->s, f, l->out + SEGMENT_HEAD, size, &s);
+	if (!size) {
 		file_lost(l->s, f);
 		return;
 	}
-	put_segment(l, &s, (size_t)n);
-	f->sent += (uint64_t)n;
+	put_segment(l, &s, size);
+	f->sent += s.raw;
 	index_due(l->s, f);
-	l->in_flight += (uint64_t)n;
+	l->in_flight += s.raw;
 }
 
 /* Metadata and others first, then entries of packets that were sent, then streams. */
@@ -646,11 +896,13 @@ static int handle_ack(struct link *l, const struct segment *g)
 	add_sizes(l->s);
 	if (l->s->progress)
 		l->s->progress(l->s);
-	return 0;
+	return release_acked(l->s, f);
 }
 
 static int handle(struct link *l, const struct segment *g, const uint8_t *payload)
 {
+	int ret = 0;
+
 	switch (g->type) {
 	case SEGMENT_HAVE:
 		return l->ready ? -EPROTO : handle_have(l, g, payload);
@@ -658,7 +910,9 @@ static int handle(struct link *l, const struct segment *g, const uint8_t *payloa
 		if (l->ready)
 			return -EPROTO;
 		l->ready = true;
-		return look_again(l);
+		for (size_t i = 0; !ret && i < l->s->n_files; i++)
+			ret = release_acked(l->s, &l->s->files[i]);
+		return ret ? ret : look_again(l);
 	case SEGMENT_ACK:
 		return handle_ack(l, g);
 	case SEGMENT_END:
@@ -721,7 +975,7 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 {
 	const bool waits = l->n_out || l->in_flight >= WINDOW;
 	const uint64_t began = now_ns();
-	uint64_t rest = awaits_answer(l) || l->n_out ? WAIT_MS : IDLE_MS;
+	uint64_t rest = awaits_answer(l) || l->n_out || l->s->spool_max ? WAIT_MS : IDLE_MS;
 
 	if (l->ready && l->complete && !l->s->final)
 		rest = KY_MIN(rest, rest_ms(l));
@@ -743,6 +997,10 @@ static int turn(struct link *l, int stop)
 	int ret = fill(l);
 	ssize_t n = 0;
 
+	if (!ret && l->s->spool_max && now_ms() - l->limited_ms > WAIT_MS) {
+		l->limited_ms = now_ms();
+		ret = sender_limit(l->s);
+	}
 	if (ret < 0)
 		return ret;
 	fds[0].events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
@@ -791,6 +1049,10 @@ int sender_run(struct sender *s, int fd, int stop)
 	while (!ret && !l.ended)
 		ret = turn(&l, stop);
 	packer_deinit(&l.packer);
+	for (size_t i = 0; i < s->n_files; i++)
+		s->files[i].sent = s->files[i].acked; /* what was on its way may expire */
+	if (!ret)
+		add_expired(s);
 	free(l.out);
 	free(l.spare);
 	if (ret < 0 && !*s->why)

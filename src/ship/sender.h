@@ -16,6 +16,7 @@
 
 #include "ctf/watermark.h"
 #include "ship/segment.h"
+#include "ship/spool.h"
 #include "ship/watch.h"
 
 #define SENDER_TOPS_MAX 16u
@@ -28,13 +29,17 @@ struct sender_file {
 	uint64_t read;	/* metadata: bytes that were looked at */
 	int64_t number; /* on this connection; -1: none */
 	bool lost;	/* it was removed before it was sent */
+	/* A spool only: */
+	uint64_t released; /* a stream: the disk space of what is before is given back */
+	struct spool_sum expired;
 };
 
 struct sender {
 	int trace;			 /* borrowed */
 	char name[SEGMENT_NAME_MAX + 1]; /* for the receiver's directory */
 	uint8_t id[SEGMENT_ID_SIZE];
-	bool once; /* sends what is there, also while it is recorded */
+	bool once;	    /* sends what is there, also while it is recorded */
+	uint64_t spool_max; /* bytes that may wait in the spool; 0: the directory is none */
 	struct {
 		char name[256];
 		int fd;
@@ -50,6 +55,7 @@ struct sender {
 	uint64_t size;		    /* bytes that count, of all files */
 	uint64_t acked;		    /* of these: the receiver has them */
 	uint64_t n_lost;	    /* files that were removed before they were sent */
+	uint64_t n_expired;	    /* events, of the spool; valid at the end */
 	char why[SEGMENT_TEXT_MAX]; /* of a failure */
 	/* Called when `acked` or `size` changed; may be NULL. */
 	void (*progress)(struct sender *s);
@@ -57,6 +63,11 @@ struct sender {
 
 /* Looks at the trace's directory. Returns 0, -ENOENT if nothing is there yet, or -errno. */
 int sender_init(struct sender *s, int trace, const char *name, bool once);
+/*
+ * Keeps the spool's limit while there is no connection: what waits too long expires. Returns 0 or
+ * -errno, with `why`.
+ */
+int sender_limit(struct sender *s);
 /* Does a consumer hold the directory: is the session not destroyed yet? */
 bool sender_is_recorded(int trace);
 void sender_deinit(struct sender *s);

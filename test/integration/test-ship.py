@@ -5,7 +5,9 @@
 the connection and both ends, and can be read meanwhile.
 """
 
+import os
 import pathlib
+import re
 import shlex
 import signal
 import struct
@@ -135,6 +137,80 @@ def test_slow_link(k):
     size = sum(len(data) for data in files_of(trace).values())
     passed = int(wait_for(lambda: (k.top / "passed").exists() and (k.top / "passed").read_text(), "the number of bytes"))
     check(passed < size * 3 / 4, f"{passed} bytes were sent of {size}")
+
+
+def used(trace):
+    """Returns the disk space of the streams, without the two pages that a packet keeps."""
+    found = [p for p in pathlib.Path(trace, "ust").rglob("*") if p.is_file()]
+    space = sum(p.stat().st_blocks * 512 for p in found if p.parent.name != "index" and p.name != "metadata")
+    return max(space - sum(p.stat().st_size // 48 * 8192 for p in found if p.parent.name == "index"), 0)
+
+
+def emit(k, n):
+    k.app("emit", "-n", n, "-p", 1)
+    return n
+
+
+def breakable(k):
+    """A command that leads to the receiver while there is no file `down`."""
+    return f"[ ! -e {k.top}/down ] || {{ echo no route to host >&2; exit 1; }}; exec {receive(k)}"
+
+
+def test_spool(k):
+    """
+    A spool gives back the space of what has arrived. The oldest events expire while the other end
+    stays away, also when the sender was killed meanwhile; each event arrives or is counted.
+    """
+    limit = 256 << 10
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=16", "--switch-timer=20ms"))
+    total = emit(k, 1000)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+    (k.top / "down").touch()
+    ship = start_ship(k, trace, breakable(k), "--spool=256K")
+    for _ in range(5):
+        total += emit(k, EVENTS)
+    wait_for(lambda: used(trace) < limit * 2, "events to expire")
+    (k.top / "down").unlink()
+    total += emit(k, EVENTS)
+    wait_for(lambda: (far_of(k) / trace.name / "ust").exists() and used(trace) < limit / 4, "space to be given back")
+    (k.top / "down").touch()
+    for p in kymotest.children(ship.pid, "kymo"):
+        os.kill(p, signal.SIGKILL)
+    for _ in range(3):
+        total += emit(k, EVENTS)
+    ship.kill()
+    ship.wait()
+    total += emit(k, EVENTS)
+    ship = start_ship(k, trace, breakable(k), "--spool=256K")
+    wait_for(lambda: used(trace) < limit * 2, "events to expire after a sender was killed")
+    (k.top / "down").unlink()
+    k.kymo("destroy", "s")
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 0, f"exit status: {said}")
+    far = far_of(k) / trace.name
+    equal(count(far), total, "events that arrived or were counted")
+    expired = int(re.search(r"(\d+) events expired", said).group(1))
+    check(EVENTS < expired < total, f"{expired} of {total} events expired")
+    check(used(trace) < limit / 4, f"{used(trace)} bytes are still here")
+    check("is a spool" in k.kymo("stat", trace, status=None).stderr, "a reader is warned")
+    check("for another address" in k.kymo("ship", trace, "exec:true", "--spool=1M", status=1).stderr, "another address is refused")
+
+
+def test_full_disk(k):
+    """The other end's disk is full for a while: status says so, and each event arrives at last."""
+    disk = k.start_daemon_with_disk("1m")
+    trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=16"))
+    total = emit(k, 5 * EVENTS)
+    inside = ["nsenter", "-m", "-t", str(k.daemon.pid)]
+    ship = start_ship(k, trace, shlex.join([*inside, str(CLI), "receive", str(disk / "far")]))
+    wait_for(lambda: "No space left" in k.kymo_json("status", "s").get("shipping", {}).get("trouble", ""), "the full disk")
+    total += emit(k, EVENTS)
+    k.run([*inside, "mount", "-o", "remount,size=64m", disk])
+    k.kymo("destroy", "s")
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 0, f"exit status: {said}")
+    equal(count(pathlib.Path(f"/proc/{k.daemon.pid}/root{disk}/far/s")), total, "events")
 
 
 def test_follows(k):
