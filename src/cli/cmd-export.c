@@ -4,7 +4,7 @@
 #include "cli/symbols.h"
 
 static const struct cli_option options[] = {
-	{"to", 0, "chrome|perfetto|otlp|sqlite|csv|folded|ctf", "the format"},
+	{"to", 0, "chrome|perfetto|otlp|clickhouse|sqlite|csv|folded|ctf", "the format"},
 	{"output", 'o', "FILE", "the file, or the directory for csv and ctf; -: standard output"},
 	CLI_FOLDED_OPTIONS,
 	CLI_SELECT_OPTIONS,
@@ -31,6 +31,7 @@ static const struct format {
 	{"chrome", ky_export_chrome, true},
 	{"perfetto", ky_export_perfetto, true},
 	{"otlp", ky_export_otlp, true},
+	{"clickhouse", ky_export_clickhouse, true},
 	{"sqlite", export_sqlite, false},
 	{"csv", ky_export_csv, true},
 	{"folded", NULL, true},
@@ -52,10 +53,10 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 
 	if (!to)
 		return cli_usage(cli,
-			"the format is missing: --to=chrome, perfetto, otlp, sqlite, csv, folded or ctf");
+			"the format is missing: --to=chrome, perfetto, otlp, clickhouse, sqlite, csv, folded or ctf");
 	if (!f)
 		return cli_usage(cli,
-			"unknown format '%s': use chrome, perfetto, otlp, sqlite, csv, folded or ctf",
+			"unknown format '%s': use chrome, perfetto, otlp, clickhouse, sqlite, csv, folded or ctf",
 			to);
 	if (!path)
 		return cli_usage(cli, "the output is missing: -o FILE");
@@ -127,6 +128,7 @@ const struct cli_command cmd_export = {
 	.details =
 		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
 		"otlp (protobuf for OpenTelemetry: spans with W3C identifiers, and those inside),\n"
+		"clickhouse (rows of JSON for ClickHouse: docs/export.md has the table),\n"
 		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
 		"with -e and one name, one file), folded (stacks of spans, or call stacks, for\n"
 		"flame graphs), or ctf (what is selected, as a trace: a new directory).\n"

@@ -22,6 +22,8 @@ int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EX
 /* Perfetto's protobuf. */
 int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 
+/* Events for ClickHouse: a JSON object in each line, of the table in docs/export.md. */
+int ky_export_clickhouse(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 /* Spans with W3C identifiers as OpenTelemetry's: protobuf of OTLP. */
 int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 

@@ -251,6 +251,30 @@ def test_csv(k):
     k.kymo("export", trace, "--to=csv", "-o", "-", status=1)
 
 
+def clickhouse_columns():
+    """Returns the types of the columns of the table in docs/export.md that rows may have."""
+    page = (kymotest.SOURCE / "docs" / "export.md").read_text()
+    table = re.search(r"CREATE TABLE events\n\((.*?)\n\)\n", page, re.S).group(1)
+    lines = [line.strip().rstrip(",").split(" ", 1) for line in table.strip().splitlines()]
+    return {name: kind for name, kind in lines if "MATERIALIZED" not in kind}
+
+
+def test_clickhouse(k):
+    """Each line is a row of the table in docs/export.md, with the values of 'kymo view'."""
+    columns = clickhouse_columns()
+    is_valid = {"Int64": lambda v: -2**63 <= v < 2**63, "UInt32": lambda v: 0 <= v < 2**32, "String": lambda v: isinstance(v, str)}
+    trace = answers.hostile(k.top / "trace")
+    rows = [json.loads(line) for line in export(k, trace, "clickhouse").read_bytes().decode("utf-8").splitlines()]
+    events = view(k, trace)
+    equal([r["ts_ns"] for r in rows], [e["timestamp"] for e in events], "times")
+    equal([r["name"] for r in rows], [e["name"] for e in events], "names")
+    equal([json.loads(r["fields"]) for r in rows], [e["fields"] for e in events], "fields")
+    for row in rows:
+        for column, value in row.items():
+            check(is_valid[re.sub(r"Nullable\((.*)\)", r"\1", columns[column])](value), f"{column}: {value!r}")
+        check(all(c in row for c, kind in columns.items() if "Nullable" not in kind), row)
+
+
 SQL = ['SELECT * FROM "s:req"', "SELECT * FROM spans ORDER BY id", "SELECT stream, instance, bytes FROM streams", "SELECT name, fields FROM classes",
     'SELECT a.ts, count(*) FROM "s:req" a JOIN "s:done" b USING(id) GROUP BY a.ts ORDER BY a.ts', "SELECT * FROM lost", "SELECT ts, bytes FROM packets"]
 
