@@ -52,6 +52,15 @@ CHANGED(lttng_ust_after_setresuid)
 CHANGED(lttng_ust_after_setresgid)
 CHANGED(lttng_ust_context_procname_reset)
 
+/* Programs have a weak one, too, which is 0 without the library (lttng-ust(3)). */
+extern int lttng_ust_loaded;
+EXPORT __attribute__((weak)) int lttng_ust_loaded;
+
+__attribute__((constructor)) static void say_loaded(void)
+{
+	lttng_ust_loaded = 1;
+}
+
 void *lttng_ust_tp_rcu_dereference_sym(void *p);
 EXPORT void *lttng_ust_tp_rcu_dereference_sym(void *p)
 {

@@ -113,6 +113,13 @@ def test_signals(k):
     check(text.count('s = "handler"') == 300 and text.count('n = 3, s = "handler", inner = 0') == 100, f"300 of handlers: {text[:900]}")
 
 
+def test_loaded(k):
+    """A program sees that the library is there, as lttng-ust(3) says."""
+    program = build(k, """int lttng_ust_loaded __attribute__((weak));
+        int main(void) { tracepoint(binary, number, lttng_ust_loaded, "is", NULL); return 0; }""")
+    check("n = 1, s = \"is\"" in record(k, ["-e", "binary:*"], [program]), "lttng_ust_loaded is 1")
+
+
 def test_fork_and_threads(k):
     program = build(k, """#include <pthread.h>
         #include <sys/wait.h>
