@@ -159,7 +159,8 @@ def test_make(k):
 def test_generator(k):
     prefix = install(k)
     top = project(k, **{"gen.tp": TEMPLATE, "main.c": '#include "gen.h"\nint main(void) { tracepoint(hello, world, 42); return 0; }\n'})
-    run(["lttng-gen-tp", "gen.tp"], top, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", PKG_CONFIG_PATH="/nonexistent")
+    for output in (["--output=gen.h"], ["--output", "gen.c"], ["-o", "gen.o"]):
+        run(["lttng-gen-tp", "gen.tp", *output], top, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", PKG_CONFIG_PATH="/nonexistent")
     run(["gcc", f"-I{prefix / 'include'}", "-I.", "-o", "hello", "main.c", "gen.o", f"-L{prefix / 'lib'}", "-llttng-ust"], top)
     check_program(k, top / "hello")
 
