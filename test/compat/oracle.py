@@ -67,13 +67,23 @@ def options():
     return "".join(f"{c}: {' '.join(words(c, '--list-options'))}\n" for c in words("--list-commands"))
 
 
-def variables():
-    """Returns the variables of the environment that the manual pages of LTTng describe."""
+# Options of other programs, and slips, in the manual pages.
+NOT_OF_LTTNG = {"--no-as-needed", "--details", "--override", "--dynamic", "--user", "LTTNG_USTTRACEPOINT_INCLUDE"}
+
+
+def words():
+    """
+    Returns what the manual pages of LTTng's programs and libraries name: options, variables of the
+    environment, functions, macros and events.
+    """
     found = set()
-    for page in pathlib.Path("/usr/share/man").glob("man[138]/lttng*.gz"):
-        text = re.sub(r"\\f.", "", gzip.decompress(page.read_bytes()).decode()).replace("\\-", "-").replace("\\&", "")
-        found |= set(re.findall(r"^(LTTNG_[A-Z0-9_]*[A-Z0-9])(?:=|$)", text, re.M)) if "analyses" not in page.name else set()
-    return "".join(f"{name}\n" for name in sorted(found) if not name.startswith("LTTNG_UST_TRACEPOINT_"))
+    for page in pathlib.Path("/usr/share/man").glob("man[1378]/lttng*.gz"):
+        text = gzip.decompress(page.read_bytes()).decode()
+        if "LTTNG_ANALYSES" in text or "analyses" in page.name or "lttng-track-process" in page.name:
+            continue  # programs of another project
+        text = re.sub(r"^\.TH .*|\\f.", "", text, flags=re.M).replace("\\-", "-").replace("\\&", "")
+        found |= set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9](?![\w-])|\bLTTNG_[A-Z0-9_]*[A-Z0-9]\b|\blttng_[a-z0-9_]*[a-z0-9]\b", text))
+    return "".join(f"{word}\n" for word in sorted(found - NOT_OF_LTTNG))
 
 
 def main():
@@ -82,7 +92,7 @@ def main():
     failed = 0
     if write:
         (compat.HERE / "expected" / "options.txt").write_text(options())
-        (compat.HERE / "expected" / "variables.txt").write_text(variables())
+        (compat.HERE / "expected" / "words.txt").write_text(words())
     with tempfile.TemporaryDirectory(prefix="kymo-oracle-") as top:
         lttng = Lttng(pathlib.Path(top))
         written = {}
