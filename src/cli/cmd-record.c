@@ -697,8 +697,8 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 	else
 		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that "
 		      "any program makes, '--with=libc'\n"
-		      "  or they are static or setuid, find no libkymo of their kind, or run as another user, whom "
-		      "only root's 'kymo create' records\n",
+		      "  or they are static or setuid, find no libkymo of their kind, started when the command had ended, or run "
+		      "as another user, whom only root's 'kymo create' records\n",
 			stderr);
 }
 

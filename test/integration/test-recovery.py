@@ -264,7 +264,7 @@ def test_both_killed(k):
     restart(k)
     check("session 's' is lost" in k.daemon_log(), k.daemon_log())
     equal(k.request(command="list")["sessions"], [], "sessions")
-    for args, status in ((("list",), 0), (("status", "s"), 1), (("watch", "s"), 1), (("list",), 0)):
+    for args, status in ((("list",), 0), (("status", "s"), 1), (("status",), 1), (("watch", "s"), 1), (("list",), 0)):
         done = k.kymo(*args, status=status)
         check("session 's' is lost" in done.stdout + done.stderr, f"{args} does not name the session: {done}")
     check("CRITICAL: session 's' is lost" in k.run([kymotest.CLI, "status", "--check"], status=2).stdout, "status --check")

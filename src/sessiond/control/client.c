@@ -88,6 +88,7 @@ void request_settle(struct request *r, enum outcome outcome)
 static enum outcome find_session(struct request *r)
 {
 	const char *name = request_string(r, "session");
+	const struct lost *l;
 
 	if (r->command->scope == SCOPE_NONE || request_bool(r, "all"))
 		return DONE;
@@ -100,6 +101,10 @@ static enum outcome find_session(struct request *r)
 			r->session->name, (unsigned)r->session->uid);
 	if (name)
 		return request_refuse_name(r, name);
+	ky_list_foreach (l, &r->env->lost, node)
+		if (lost_is_known_to(l, r->peer.uid))
+			return request_refuse(
+				r, "no-session", "there is no current session: %s", l->why);
 	return request_refuse(r, "no-session",
 		"there is no current session: name one, choose one with 'kymo set-session NAME', or make one with 'kymo create'");
 }
