@@ -36,7 +36,7 @@ struct site {
 	char session[256]; /* "" if it is a trace that nobody records */
 	bool ends;	   /* set atomically: replies that are being made are given up */
 	pthread_mutex_t lock;
-	struct ky_trace_reader *reader; /* owned */
+	struct ky_trace_reader *reader; /* owned; NULL: the session has recorded nothing yet */
 	struct kymo_ctl *ctl;		/* owned, or NULL */
 };
 
@@ -57,11 +57,25 @@ static int append_page(void *arg, struct ky_buf *to)
 	return 0;
 }
 
+static const struct ky_trace_reader_options reader_options = {0};
+
+/* Opens the trace, which a session makes when it records its first event: -ENOENT until then. */
+static int open_trace(struct site *s, char *why, size_t why_size)
+{
+	const char *path = s->path;
+
+	return ky_trace_reader_open(&s->reader, &path, 1, &reader_options, why, why_size);
+}
+
 /* Gets the times of the trace as it is now. -ENODATA: there are none yet. */
 static int look(struct site *s, struct ky_reader_sums *ret)
 {
-	int e = ky_trace_reader_refresh(s->reader);
+	char why[PATH_MAX + 256];
+	int e = s->reader ? ky_trace_reader_refresh(s->reader) : open_trace(s, why, sizeof(why));
 
+	/* The metadata may be half written. */
+	if (!s->reader && e != -ENOMEM && e != -EACCES)
+		return -ENODATA;
 	if (e >= 0)
 		e = ky_trace_reader_sums(s->reader, ret);
 	return e < 0 ? e : ret->has_times ? 0 : -ENODATA;
@@ -69,7 +83,6 @@ static int look(struct site *s, struct ky_reader_sums *ret)
 
 static int write_range(struct site *s, FILE *to, int64_t begin_ns, int64_t end_ns)
 {
-	const struct ky_trace_reader_options reader_options = {0};
 	struct ky_report_options o = {.title = s->path,
 		.command = "kymo report",
 		.reader = &reader_options,
@@ -189,16 +202,16 @@ static int find_session(struct site *s)
 	return CLI_OK;
 }
 
-static int open_trace(struct site *s, const struct ky_trace_reader_options *o)
+static int find_trace(struct site *s)
 {
-	const char *path = s->path;
 	char why[PATH_MAX + 256];
+	int e;
 
 	if (!*s->session)
-		return cli_trace_open(s->cli, o, s->path, &s->reader);
-	if (ky_trace_reader_open(&s->reader, &path, 1, o, why, sizeof(why)) < 0)
-		return cli_fail(s->cli, "not-found", "%s: nothing was recorded in session '%s' yet",
-			why, s->session);
+		return cli_trace_open(s->cli, &reader_options, s->path, &s->reader);
+	e = open_trace(s, why, sizeof(why));
+	if (e < 0 && e != -ENOENT)
+		return cli_fail(s->cli, "failed", "cannot read the trace: %s", why);
 	return CLI_OK;
 }
 
@@ -235,7 +248,6 @@ static int serve(struct site *s)
 
 static int run(struct cli *cli)
 {
-	const struct ky_trace_reader_options reader_options = {0};
 	struct site s = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER, .detail = DEFAULT_DETAIL};
 	const char *detail = cli_get(cli, "detail");
 	int code;
@@ -244,7 +256,7 @@ static int run(struct cli *cli)
 		return cli_usage(cli, "bad number of events '%s': 10 or more", detail);
 	code = find_session(&s);
 	if (!code)
-		code = open_trace(&s, &reader_options);
+		code = find_trace(&s);
 	if (!code)
 		code = serve(&s);
 	ky_trace_reader_close(s.reader);

@@ -78,13 +78,15 @@ class Browser:
                 return reply["result"]
             self.note(reply)
 
-    def open(self, url):
-        """Opens a page, and waits until it says that it is ready."""
+    def open(self, url, is_awaited=True):
+        """Opens a page, and waits until it says that it is ready, if it is awaited."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network"):
             self.call(f"{domain}.enable", self.session)
         self.call("Page.navigate", self.session, url=str(url))
+        if not is_awaited:
+            return
         wait_for(lambda: self.js("document.body && document.body.dataset.ready"), f"{url} to be ready")
         equal(self.js("document.body.dataset.ready"), "1", f"state of the page: {self.js('document.body.innerText')[:300]}")
 

@@ -122,6 +122,20 @@ def test_live(k):
     equal(k.kymo_json("stat", trace)["discarded"], 0, "discarded events")
 
 
+def test_nothing_yet(k):
+    """A session that has recorded nothing is served, and the page begins with its first event."""
+    k.start_daemon()
+    k.record("line:*")
+    with serving(k, "s") as link, Browser(k) as browser:
+        equal(ask(link, "data?begin=0&end=9223372036854775807")[0], 404, "data before the first event")
+        browser.open(link, is_awaited=False)
+        wait_for(lambda: "nothing was recorded yet" in browser.js("document.body?.innerText || ''"), "the page to say so")
+        k.app("timeline", N)
+        wait_for(lambda: browser.js("document.body.dataset.ready"), "the first events on the page")
+        wait_for(lambda: browser.js("T.length"), "events on the page")
+        equal(browser.errors, [], "errors of the page's program")
+
+
 def test_refused_requests(k):
     """Without the token, from another origin or by another name, nobody reads anything."""
     trace = make_trace(k)
