@@ -646,6 +646,7 @@ def test_refused(k):
         (("enable-event", "-k", "--syscall=read", "write"), "either --syscall=NAME, or --syscall and names"),
         (("add-context", "-k", "-t", "vtid"), "the kernel does not record 'vtid': there are tid, pid"),
         (("enable-event", "-k", "-u", "sched_switch"), "either --kernel or --userspace"),
+        (("add-trigger", "--when=event(sched_switch)", "--do=notify"), "events of the kernel do not meet it"),
     )
     for args, wanted in refused:
         done = k.kymo(*args, status=None)

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 
 #include "base/glob.h"
+#include "sessiond/kernel/events.h"
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
@@ -654,6 +656,18 @@ void triggers_session_state(struct session *s)
 	firing_watch(&recording_of(s)->triggers);
 }
 
+/* Returns whether the condition names one event that only the kernel has. */
+static bool is_of_kernel(const struct session *s, const struct condition *c)
+{
+	char why[KERNEL_WHY_MAX];
+
+	if (c->kind != WHEN_EVENT || strchr(c->rule->pattern, '*'))
+		return false;
+	return !strchr(c->rule->pattern, ':') ||
+	       (session_has_kernel(s) &&
+		       kernel_count_matches(s->env->kernel, c->rule, NULL, why) > 0);
+}
+
 const char *trigger_refusal(const struct session *s, const struct trigger_spec *spec)
 {
 	enum condition_kind kind = spec->condition.kind;
@@ -666,6 +680,8 @@ const char *trigger_refusal(const struct session *s, const struct trigger_spec *
 		return "it writes no trace, so there is nothing to rotate";
 	if (!*s->output && trigger_has_action(spec, DO_SNAPSHOT))
 		return "it writes no trace, so there is no place for a snapshot";
+	if (is_of_kernel(s, &spec->condition))
+		return "applications decide event(), and their events are called 'PROVIDER:NAME': events of the kernel do not meet it ('events/s > N' counts them)";
 	if (trigger_has_action(spec, DO_RUN) && !s->env->peers->allows_commands)
 		return "the session daemon runs no commands: start it with 'kymo-sessiond --allow-commands'";
 	return NULL;
