@@ -43,14 +43,6 @@ static struct kernel_set *find_set(const struct consumerd *c, uint32_t id)
 	return NULL;
 }
 
-/* Finds a set of events, for the orders about these. */
-static struct kernel_set *find_events(const struct consumerd *c, uint32_t id)
-{
-	struct kernel_set *k = find_set(c, id);
-
-	return k && !k->has_samples ? k : NULL;
-}
-
 static void take_fds(int *to, int *from, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -133,6 +125,43 @@ static struct trace *get_trace(struct consumerd *c, const struct kernel_set *k)
 	return t;
 }
 
+/* Makes a set with its files. */
+static int take_set(struct consumerd *c, const struct ky_cons_ring_set *like, uint32_t n_cpus,
+	int *fds, unsigned n_fds, struct kernel_set **ret_set)
+{
+	int ret = check_set(c, like, n_cpus);
+
+	if (ret < 0)
+		return ret;
+	*ret_set = set_new(c, like, n_cpus);
+	if (!*ret_set)
+		return -ENOMEM;
+	take_fds((*ret_set)->fds, fds, n_fds);
+	return 0;
+}
+
+/*
+ * Finds the set of an order about events. decoded: of the message, which has the set's number.
+ * Returns 1, 0 if this consumer does not read the set's rings, or -EBADMSG.
+ */
+static int open_order(
+	const struct consumerd *c, int decoded, const uint32_t *set, struct kernel_set **ret_set)
+{
+	struct kernel_set *k = decoded < 0 ? NULL : find_set(c, *set);
+
+	*ret_set = k;
+	return !k || k->has_samples ? -EBADMSG : k->sources != NULL;
+}
+
+/* Finds a CPU whose files the set does not have yet. Returns 0 or -EBADMSG. */
+static int open_cpu(const struct kernel_set *k, uint32_t number, struct kernel_cpu **ret_cpu)
+{
+	if (number >= k->n_cpus || k->cpus[number].fds[0] >= 0)
+		return -EBADMSG;
+	*ret_cpu = &k->cpus[number];
+	return 0;
+}
+
 int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_kernel_set m;
@@ -152,13 +181,9 @@ int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
 		.uuid_lo = m.uuid_lo,
 		.file_size = m.file_size,
 		.n_files = m.n_files};
-	ret = check_set(c, &like, m.n_cpus);
+	ret = take_set(c, &like, m.n_cpus, fds, N_KERNEL_FDS, &k);
 	if (ret < 0)
 		return ret;
-	k = set_new(c, &like, m.n_cpus);
-	if (!k)
-		return -ENOMEM;
-	take_fds(k->fds, fds, N_KERNEL_FDS);
 	if (!is_read(c, m.overwrite))
 		return 0;
 	k->trace = get_trace(c, k);
@@ -223,17 +248,16 @@ int kernel_on_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 	struct ky_cons_kernel_cpu m;
 	struct kernel_set *k;
 	struct kernel_cpu *cpu;
-	int ret;
+	int ret = open_order(c, ky_cons_kernel_cpu_decode(r, &m), &m.set, &k);
+	bool here = ret > 0;
 
-	if (ky_cons_kernel_cpu_decode(r, &m) < 0)
-		return -EBADMSG;
-	k = find_events(c, m.set);
-	if (!k || m.cpu >= k->n_cpus || k->cpus[m.cpu].fds[0] >= 0)
-		return -EBADMSG;
-	cpu = &k->cpus[m.cpu];
+	if (ret >= 0)
+		ret = open_cpu(k, m.cpu, &cpu);
+	if (ret < 0)
+		return ret;
 	take_fds(cpu->fds, fds, N_CPU_FDS);
 	k->n_known++;
-	if (!k->sources)
+	if (!here)
 		return 0;
 	ret = ftrace_add_cpu(k->sources, m.cpu, cpu->fds);
 	if (ret < 0 && c->snapshot) {
@@ -249,15 +273,10 @@ int kernel_on_event(struct consumerd *c, struct ky_reader *r, int *fds)
 	struct ky_cons_kernel_event m;
 	struct kernel_set *k;
 	bool is_new = false;
-	int ret;
+	int ret = open_order(c, ky_cons_kernel_event_decode(r, &m), &m.set, &k);
 
-	if (ky_cons_kernel_event_decode(r, &m) < 0)
-		return -EBADMSG;
-	k = find_events(c, m.set);
-	if (!k)
-		return -EBADMSG;
-	if (!k->sources)
-		return 0;
+	if (ret <= 0)
+		return ret;
 	ret = ftrace_add_event(k->sources, &m, &is_new);
 	return ret < 0 || !is_new ? ret : trace_add_format(k->trace, m.format);
 }
@@ -279,14 +298,10 @@ int kernel_on_samples_set(struct consumerd *c, struct ky_reader *r, int *fds)
 		.clock = m.clock,
 		.uuid_hi = m.uuid_hi,
 		.uuid_lo = m.uuid_lo};
-	ret = check_set(c, &like, m.n_cpus);
+	ret = take_set(c, &like, m.n_cpus, fds, N_SAMPLES_FDS, &k);
 	if (ret < 0)
 		return ret;
-	k = set_new(c, &like, m.n_cpus);
-	if (!k)
-		return -ENOMEM;
 	k->has_samples = true;
-	take_fds(k->fds, fds, N_SAMPLES_FDS);
 	k->trace = get_trace(c, k);
 	ret = k->trace ? perf_new(&m, k->fds[0], &k->pending) : -ENOMEM;
 	k->sources = k->pending;
@@ -307,9 +322,8 @@ int kernel_on_samples_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 	if (ky_cons_samples_cpu_decode(r, &m) < 0)
 		return -EBADMSG;
 	k = find_set(c, m.set);
-	if (!k || !k->has_samples || m.cpu >= k->n_cpus || k->cpus[m.cpu].fds[0] >= 0)
+	if (!k || !k->has_samples || open_cpu(k, m.cpu, &cpu) < 0)
 		return -EBADMSG;
-	cpu = &k->cpus[m.cpu];
 	take_fds(cpu->fds, fds, 1);
 	ret = perf_add_cpu(k->sources, m.cpu, cpu->fds[0]);
 	if (!ret)
@@ -321,41 +335,28 @@ int kernel_on_tasks(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_kernel_tasks m;
 	struct kernel_set *k;
+	int ret = open_order(c, ky_cons_kernel_tasks_decode(r, &m), &m.set, &k);
 
-	if (ky_cons_kernel_tasks_decode(r, &m) < 0)
-		return -EBADMSG;
-	k = find_events(c, m.set);
-	if (!k)
-		return -EBADMSG;
-	return k->sources ? ftrace_describe_tasks(k->sources, &m) : 0;
+	return ret > 0 ? ftrace_describe_tasks(k->sources, &m) : ret;
 }
 
 int kernel_on_threads(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_kernel_threads m;
 	struct kernel_set *k;
+	int ret = open_order(c, ky_cons_kernel_threads_decode(r, &m), &m.set, &k);
 
-	if (ky_cons_kernel_threads_decode(r, &m) < 0)
-		return -EBADMSG;
-	k = find_events(c, m.set);
-	if (!k)
-		return -EBADMSG;
-	return k->sources ? ftrace_add_threads(k->sources, &m) : 0;
+	return ret > 0 ? ftrace_add_threads(k->sources, &m) : ret;
 }
 
 int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_kernel_dump m;
 	struct kernel_set *k;
-	int ret;
+	int ret = open_order(c, ky_cons_kernel_dump_decode(r, &m), &m.set, &k);
 
-	if (ky_cons_kernel_dump_decode(r, &m) < 0)
-		return -EBADMSG;
-	k = find_events(c, m.set);
-	if (!k)
-		return -EBADMSG;
-	if (!k->sources)
-		return 0;
+	if (ret <= 0)
+		return ret;
 	ret = ftrace_dump(k->sources, &m);
 	if (ret == -EAGAIN) {
 		round_flush(c);
