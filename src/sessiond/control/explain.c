@@ -206,15 +206,15 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 	unsigned n = count_programs(s, r, &silent);
 	bool bound = s->env->bound; /* to a command, which has come to its end */
 
-	if (n == 1)
+	if (bound)
+		ky_buf_puts(to, "none of the command's applications had such an event");
+	else if (n == 1)
 		ky_buf_puts(to,
 			"the only application that runs has no such event ('kymo list -u' shows what it has)");
 	else if (n)
 		ky_buf_printf(to,
 			"none of the %u running applications has such an event ('kymo list -u' shows them)",
 			n);
-	else if (bound)
-		ky_buf_puts(to, "none of the command's applications had such an event");
 	else
 		ky_buf_puts(to, "no instrumented application is running");
 	if (silent)
