@@ -12,6 +12,8 @@ static const struct cli_option add_options[] = {
 	{"do", 0, "ACTION,...", "what it does: notify, snapshot, start, stop, rotate, run:COMMAND"},
 	{"rate", 0, "N/PERIOD",
 		"at most N times in each PERIOD (default: 1/1m with a snapshot, else 1/1s)"},
+	{"keep", 0, "N|SIZE",
+		"keep the newest N snapshots, or those that have this size together (500M)"},
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -20,7 +22,7 @@ static const struct cli_option session_options[] = {CLI_OPTION_SESSION, {0}};
 
 static int run_add(struct cli *cli)
 {
-	static const char *const texts[] = {"when", "do", "rate"};
+	static const char *const texts[] = {"when", "do", "rate", "keep"};
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	const struct kymo_value *trigger;
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
@@ -61,6 +63,11 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 	printf("  do %s, at most %" PRIu64 " time%s in %s\n",
 		cli_safe(cli, kymo_value_string(kymo_value_get(t, "do"))), n, n == 1 ? "" : "s",
 		period);
+	if (kymo_value_get(t, "kept"))
+		printf("  keep %s: %" PRIu64 " kept, %" PRIu64 " removed\n",
+			cli_safe(cli, kymo_value_string(kymo_value_get(t, "keep"))),
+			kymo_value_u64(kymo_value_get(t, "kept")),
+			kymo_value_u64(kymo_value_get(t, "removed")));
 	n = kymo_value_u64(kymo_value_get(t, "fired"));
 	printf("  fired %" PRIu64 " time%s", n, n == 1 ? "" : "s");
 	if (left_out)
@@ -117,7 +124,8 @@ static int run_remove(struct cli *cli)
 
 const struct cli_command cmd_add_trigger = {
 	.name = "add-trigger",
-	.synopsis = "[NAME] --when=CONDITION --do=ACTION,... [--rate=N/PERIOD] [-s SESSION]",
+	.synopsis =
+		"[NAME] --when=CONDITION --do=ACTION,... [--rate=N/PERIOD] [--keep=N|SIZE] [-s SESSION]",
 	.help = "make a session act when something happens",
 	.details =
 		"Conditions that programs decide: 'event(PATTERN[, LEVEL]) [&& FILTER]', 'span(PATTERN) > TIME': a snapshot\n"

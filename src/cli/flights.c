@@ -1,77 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/flights.h"
 
-#include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "base/text.h"
 #include "cli/daemon.h"
 
 #define SETTLE_S 60 /* longest time that the end waits for snapshots */
-
-/* --- what is kept --- */
-
-static __thread uint64_t counted;
-
-static int count_file(const char *path, const struct stat *st, int kind, struct FTW *unused)
-{
-	counted += kind == FTW_F ? (uint64_t)st->st_size : 0;
-	return 0;
-}
-
-static int remove_file(const char *path, const struct stat *st, int kind, struct FTW *unused)
-{
-	remove(path);
-	return 0;
-}
-
-/* Walks the directory without following links, files before their directories. */
-static void walk(
-	const char *dir, int (*visit)(const char *, const struct stat *, int, struct FTW *))
-{
-	nftw(dir, visit, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-static uint64_t sum_bytes(const struct flights *f)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < f->n; i++)
-		sum += f->list[i].bytes;
-	return sum;
-}
-
-/* Removes the oldest snapshots, as long as there are too many; never the newest. */
-static void limit(struct flights *f)
-{
-	while (f->n > 1 && ((f->keep_n && f->n > f->keep_n) ||
-				   (f->keep_bytes && sum_bytes(f) > f->keep_bytes))) {
-		walk(f->list[0].output, remove_file);
-		free(f->list[0].output);
-		memmove(f->list, f->list + 1, --f->n * sizeof(*f->list));
-		f->n_removed++;
-	}
-}
-
-static void keep(struct flights *f, const char *output)
-{
-	struct flight *grown = realloc(f->list, (f->n + 1) * sizeof(*grown));
-	char *copy = strdup(output);
-
-	if (grown)
-		f->list = grown;
-	if (!grown || !copy) {
-		free(copy);
-		return; /* it stays */
-	}
-	counted = 0;
-	walk(output, count_file);
-	f->list[f->n++] = (struct flight){.output = copy, .bytes = counted};
-	limit(f);
-}
 
 /* --- messages --- */
 
@@ -91,10 +27,7 @@ static void handle_message(struct flights *f, const struct kymo_value *m)
 		cli_warn(f->cli, "%s%s", strcmp(kind, "fired") ? "" : "triggered by ",
 			get(m, "text"));
 	pthread_mutex_lock(&f->lock);
-	if (written) {
-		f->n_written++;
-		keep(f, get(m, "output"));
-	}
+	f->n_written += written;
 	f->n_ended += strcmp(kind, "fired") != 0;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
@@ -126,21 +59,13 @@ static void *watch(void *arg)
 
 int flights_init(struct flights *f, struct cli *cli)
 {
-	const char *text = cli_get(cli, "keep");
-
 	*f = (struct flights){.cli = cli, .quiet = cli->json || cli_has(cli, "no-summary")};
 	if (!cli_has(cli, "when"))
-		return cli_has(cli, "rate") || text
+		return cli_has(cli, "rate") || cli_has(cli, "keep")
 			       ? cli_usage(cli, "--rate and --keep need --when")
 			       : CLI_OK;
 	if (!cli_has(cli, "snapshot"))
 		return cli_usage(cli, "--when needs --snapshot");
-	if (!text || ky_parse_number(text, UINT32_MAX, &f->keep_n) == 0)
-		return text && !f->keep_n ? cli_usage(cli, "--keep=0 would keep nothing") : CLI_OK;
-	if (ky_parse_size(text, &f->keep_bytes) < 0 || !f->keep_bytes)
-		return cli_usage(cli,
-			"bad limit '%s' of --keep: use a number of snapshots, or a size such as 500M",
-			text);
 	return CLI_OK;
 }
 
@@ -156,6 +81,8 @@ static int add_trigger(struct flights *f, struct kymo_ctl *ctl, const char *sess
 	kymo_value_set_string(params, "do", "snapshot");
 	if (cli_has(f->cli, "rate"))
 		kymo_value_set_string(params, "rate", cli_get(f->cli, "rate"));
+	if (cli_has(f->cli, "keep"))
+		kymo_value_set_string(params, "keep", cli_get(f->cli, "keep"));
 	return cli_call(f->cli, ctl, "add-trigger", params, &reply);
 }
 
@@ -187,8 +114,8 @@ void flights_watch(struct flights *f)
 		cli_warn(f->cli, "no thread can be started: snapshots are written unreported");
 }
 
-/* Returns how often the trigger has fired. Sets *left_out likewise. */
-static uint64_t count_fired(struct kymo_ctl *ctl, uint64_t *left_out)
+/* Returns how often the trigger has fired. Sets the other counts likewise. */
+static uint64_t count_fired(struct kymo_ctl *ctl, uint64_t *left_out, uint64_t *removed)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	const struct kymo_value *t;
@@ -197,19 +124,20 @@ static uint64_t count_fired(struct kymo_ctl *ctl, uint64_t *left_out)
 		return 0;
 	t = kymo_value_at(kymo_value_get(reply, "triggers"), 0);
 	*left_out = kymo_value_u64(kymo_value_get(t, "left_out"));
+	*removed = kymo_value_u64(kymo_value_get(t, "removed"));
 	return kymo_value_u64(kymo_value_get(t, "fired"));
 }
 
 void flights_settle(struct flights *f, struct kymo_ctl *ctl)
 {
 	struct timespec until;
-	uint64_t left_out = 0, fired;
+	uint64_t left_out = 0, removed = 0, fired;
 
 	if (!f->ctl)
 		return;
 	/* The daemon sees that programs have disconnected before it gets the second request. */
-	count_fired(ctl, &left_out);
-	fired = count_fired(ctl, &left_out);
+	count_fired(ctl, &left_out, &removed);
+	fired = count_fired(ctl, &left_out, &removed);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;
 	pthread_mutex_lock(&f->lock);
@@ -219,6 +147,7 @@ void flights_settle(struct flights *f, struct kymo_ctl *ctl)
 	pthread_mutex_unlock(&f->lock);
 	if (f->quiet)
 		return;
+	count_fired(ctl, &left_out, &removed);
 	if (!fired)
 		cli_warn(f->cli, "'%s' was never met: no snapshot was written",
 			cli_get(f->cli, "when"));
@@ -227,8 +156,9 @@ void flights_settle(struct flights *f, struct kymo_ctl *ctl)
 			"it was met %" PRIu64
 			" more time%s, within the time in which --rate allows no other snapshot",
 			left_out, left_out == 1 ? "" : "s");
-	if (f->n_removed)
-		cli_warn(f->cli, "--keep removed %u of %u snapshots", f->n_removed, f->n_written);
+	if (removed)
+		cli_warn(f->cli, "--keep removed %" PRIu64 " of %u snapshots", removed,
+			f->n_written);
 }
 
 void flights_end(struct flights *f)
@@ -240,8 +170,5 @@ void flights_end(struct flights *f)
 	kymo_ctl_close(f->ctl);
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->changed);
-	for (unsigned i = 0; i < f->n; i++)
-		free(f->list[i].output);
-	free(f->list);
 	f->ctl = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The flight recorder of `kymo record --snapshot --when`: prints each snapshot when it was written,
- * in a thread of its own while the command runs, and keeps a limited number of them.
+ * in a thread of its own while the command runs.
  */
 #ifndef CLI_FLIGHTS_H
 #define CLI_FLIGHTS_H
@@ -13,26 +13,17 @@
 /* The name of the trigger that --when makes. */
 #define FLIGHTS_TRIGGER "when"
 
-struct flight {
-	char *output; /* directory; owned */
-	uint64_t bytes;
-};
-
 struct flights {
 	struct cli *cli;
 	struct kymo_ctl *ctl; /* for messages; NULL: --when was not given */
 	pthread_t thread;
 	bool watching;
-	bool quiet; /* print nothing */
-	/* limits of what is kept; 0: none */
-	uint64_t keep_n, keep_bytes;
+	bool quiet;	      /* print nothing */
 	pthread_mutex_t lock; /* of the rest */
 	pthread_cond_t changed;
 	bool ended;
 	unsigned n_ended; /* firings whose snapshot was written, or failed */
-	unsigned n_written, n_removed;
-	struct flight *list; /* that are kept, oldest first */
-	unsigned n;
+	unsigned n_written;
 };
 
 /*

@@ -55,7 +55,7 @@ static const struct member rotation_members[] = {{"timer", json_type_int, false}
 
 static const struct member trigger_members[] = {{"name", json_type_string, false},
 	{"when", json_type_string, false}, {"do", json_type_string, false},
-	{"rate", json_type_string, false}, {0}};
+	{"rate", json_type_string, false}, {"keep", json_type_string, false}, {0}};
 
 // ---- writing
 
@@ -192,6 +192,7 @@ static struct json_object *save_trigger(struct json_object *trigger)
 	struct json_object *to = copy_members(trigger, trigger_members);
 
 	drop_empty(to, "rate");
+	drop_empty(to, "keep");
 	return to;
 }
 
@@ -639,6 +640,8 @@ static int add_trigger(struct loader *l, struct json_object *trigger)
 		code = put(l, params, trigger, "do");
 	if (!code)
 		code = put(l, params, trigger, "rate");
+	if (!code)
+		code = put(l, params, trigger, "keep");
 	return code ? code : request(l, "add-trigger", params);
 }
 

@@ -262,11 +262,26 @@ static void read_trigger(struct session *s, struct json_object *o)
 	if (get_number(o, "removed"))
 		return;
 	ret = trigger_spec_init(&spec, get_string(o, "name"), get_string(o, "when"),
-		get_string(o, "do"), get_string(o, "rate"), why);
+		get_string(o, "do"), get_string(o, "rate"), get_string(o, "keep"), why);
 	spec.number = (uint32_t)get_number(o, "number");
 	if (ret < 0 || trigger_add(s, &spec) < 0)
 		session_notice(s, "trigger '%s' is lost", get_string(o, "name"));
 	trigger_spec_deinit(&spec);
+}
+
+static void read_snapshots(struct session *s, struct json_object *o)
+{
+	recording_of(s)->last_snapshot = (unsigned)get_number(o, "last");
+}
+
+static void read_kept(struct session *s, struct json_object *o)
+{
+	struct trigger *t = trigger_find(s, get_string(o, "trigger"));
+
+	if (t && *get_string(o, "output"))
+		kept_add(t, get_string(o, "output"));
+	else if (t)
+		kept_forget(t, t->kept.n_removed, get_number(o, "removed"));
 }
 
 static void read_schedule(struct session *s, struct json_object *o)
@@ -388,6 +403,8 @@ static const struct {
 	{"chunk", read_chunk},
 	{"schedule", read_schedule},
 	{"trigger", read_trigger},
+	{"kept", read_kept},
+	{"snapshots", read_snapshots},
 	{"trackers", read_trackers},
 	{"channel", read_channel},
 	{"contexts", read_contexts},

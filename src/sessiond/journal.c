@@ -244,8 +244,28 @@ static void journal_trigger(struct session *s, const struct trigger_spec *t, boo
 	add_string(o, "when", t->when);
 	add_string(o, "do", t->action);
 	add_string(o, "rate", t->rate);
+	add_string(o, "keep", t->keep);
 	if (condition_is_theirs(&t->condition))
 		add_number(o, "number", t->number);
+	append_line(s, line);
+}
+
+static void journal_snapshots(struct session *s)
+{
+	struct json_object *o, *line = new_line("snapshots", &o);
+
+	add_number(o, "last", recording_of(s)->last_snapshot);
+	append_line(s, line);
+}
+
+static void journal_kept(
+	struct session *s, const char *trigger, const char *output, uint64_t n_removed)
+{
+	struct json_object *o, *line = new_line("kept", &o);
+
+	add_string(o, "trigger", trigger);
+	add_string(o, "output", output);
+	add_number(o, "removed", n_removed);
 	append_line(s, line);
 }
 
@@ -447,8 +467,12 @@ static void write_state(struct session *s)
 	journal_chunk(s, false);
 	journal_schedule(s);
 	journal_trackers(s);
-	ky_list_foreach (t, &recording_of(s)->triggers.list, node)
+	journal_snapshots(s);
+	ky_list_foreach (t, &recording_of(s)->triggers.list, node) {
 		journal_trigger(s, &t->spec, false);
+		for (unsigned i = 0; i < t->kept.n; i++)
+			journal_kept(s, t->spec.name, t->kept.list[i], 0);
+	}
 	ky_list_foreach (c, &s->channels, node) {
 		journal_channel(c);
 		journal_contexts(c);
@@ -581,6 +605,8 @@ static struct observer journal = {
 	.session_tracks = journal_trackers,
 	.session_state = journal_state,
 	.trigger_changed = journal_trigger,
+	.snapshot_begun = journal_snapshots,
+	.snapshot_kept = journal_kept,
 	.schedule_changed = journal_schedule,
 	.consumer_started = journal_consumer,
 	.chunk_begun = journal_chunk,

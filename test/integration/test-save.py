@@ -59,12 +59,15 @@ def random_channel(r, name, snapshot):
     return channel
 
 
-def random_trigger(r, name):
+def random_trigger(r, name, writes):
     """Conditions and actions that any session may have."""
     trigger = {"name": name, "do": r.choice(["notify", "stop,notify", "start"]),
         "when": r.choice(["died", "died(shop*)", "discarded > 5", "events/s > 100", "event(shop:*, warning) && x > 3 && y",
             "span(shop:checkout) > 20ms", "span(*) > 1h && paid"])}
     maybe(r, trigger, "rate", r.choice(["1/1s", "3/1h"]))
+    if writes and r.random() < 0.3:
+        trigger["do"] = "snapshot,notify"
+        maybe(r, trigger, "keep", r.choice(["1", "10", "500M"]))
     return trigger
 
 
@@ -81,7 +84,7 @@ def random_session(k, r, name):
     if session["output"] and not snapshot:
         maybe(r, session, "rotation", {key: r.randint(1 << 30, 1 << 34) for key in r.sample(["timer", "size", "max_disk", "keep_free", "keep_chunks", "keep_bytes", "keep_s"], r.randint(1, 7))})
     if r.random() < 0.5:
-        session["triggers"] = [random_trigger(r, f"t{i}") for i in range(r.randint(1, 4))]
+        session["triggers"] = [random_trigger(r, f"t{i}", session["output"]) for i in range(r.randint(1, 4))]
     return session
 
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -154,6 +155,58 @@ def test_watch_restart(k):
     k.kymo("destroy")
     equal(w.wait(), 0, "status of kymo watch")
     check("waiting for its successor" in w.stderr.read(), "nothing said")
+
+
+def test_keep(k):
+    """Only the newest snapshots stay, also those of before the daemon was killed."""
+    k.start_daemon()
+    out = k.record()
+    k.kymo("add-trigger", "crash", "--when=died", "--do=snapshot", "--rate=100/1s", "--keep=2")
+    k.kymo("add-trigger", "small", "--when=died", "--do=snapshot", "--rate=100/1s", "--keep=1K")
+    k.kymo("add-trigger", "all", "--when=died", "--do=snapshot", "--rate=100/1s")
+    w = watch(k, "s")
+    made = {"crash": [], "small": [], "all": []}
+
+    def stays(name, n):
+        equal(sorted(str(p) for p in k.traces.glob(f"{out.name}-{name}-*")), sorted(made[name][-n:]), f"snapshots of '{name}'")
+
+    def crash_again():
+        crash(k)
+        for _ in range(6):
+            m = message(w)
+            check(m["kind"] != "failed", m["text"])
+            if m["kind"] == "snapshot":
+                made[m["trigger"]].append(m["output"])
+
+    for i in range(3):
+        crash_again()
+        stays("crash", 2)
+        stays("small", 1)
+        stays("all", i + 1)
+    equal([triggers(k)["crash"][n] for n in ("kept", "removed")], [2, 1], "counts")
+    check("keep 2: 2 kept, 1 removed" in k.kymo("list-triggers").stdout, "list-triggers")
+    k.daemon.send_signal(signal.SIGKILL)
+    k.daemon.wait()
+    k.start_daemon()
+    crash_again()
+    stays("crash", 2)
+    stays("small", 1)
+    stays("all", 4)
+    # A snapshot that was moved stays, and so does what others have put there.
+    os.rename(made["crash"][-1], k.traces / "saved")
+    (k.traces / f"{out.name}-crash-0-20000101-000000").mkdir()
+    crash_again()
+    check((k.traces / "saved").exists() and (k.traces / f"{out.name}-crash-0-20000101-000000").exists(), "others' directories")
+    read_trace(made["crash"][-1])
+    k.kymo("destroy")
+    w.wait()
+    for bad, words in (("0", "would keep nothing"), ("x", "bad limit 'x'"), ("-1", "bad limit"), ("10001", "up to 10000")):
+        k.kymo("create", "t", "-o", k.traces / "t")
+        done = k.kymo("add-trigger", "--when=died", "--do=snapshot", f"--keep={bad}", status=2)
+        check(words in done.stderr, done.stderr)
+        check("takes none" in k.kymo("add-trigger", "--when=died", "--do=notify", "--keep=1", status=2).stderr, "no snapshot")
+        k.kymo("destroy")
+        shutil.rmtree(k.traces / "t")
 
 
 def test_refused(k):

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "consumerd/sink/trace-dir.h"
 #include "ctf/index.h"
+#include "svc/tree.h"
 
 #define ARCHIVES  "archives"
 #define COUNTS	  ".removed"
@@ -195,7 +195,7 @@ int archives_remove_oldest(struct archives *a, int root)
 		ret = write_counts(a, dir);
 	}
 	if (!ret)
-		ret = trace_dir_remove(dir, oldest->name);
+		ret = ky_tree_remove(dir, oldest->name);
 	if (ret < 0)
 		return ret;
 	a->bytes -= oldest->bytes;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "ctf/watermark.h"
+#include "svc/tree.h"
 
 #define NAME_MAX_BYTES 220 /* leaves room for "_65535_18446744073709551615.kyx" */
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -238,44 +239,9 @@ int trace_dir_archive(int root, const char *archive)
 	return archives < 0 ? archives : move_chunk(root, archives, archive);
 }
 
-/* Removes all entries of dir, and closes it. Continues after errors. Returns the first error. */
-static int remove_below(int fd)
-{
-	DIR *dir = fdopendir(fd);
-	struct dirent *e;
-	int ret = 0, r;
-
-	if (!dir) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
-	while ((e = readdir(dir))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		fd = openat(dirfd(dir), e->d_name, DIR_FLAGS | O_NOFOLLOW);
-		r = fd < 0 ? 0 : remove_below(fd);
-		if (!r && unlinkat(dirfd(dir), e->d_name, fd < 0 ? 0 : AT_REMOVEDIR) < 0)
-			r = -errno;
-		ret = ret ? ret : r;
-	}
-	closedir(dir);
-	return ret;
-}
-
-int trace_dir_remove(int parent, const char *name)
-{
-	int fd = openat(parent, name, DIR_FLAGS | O_NOFOLLOW);
-	int ret = fd < 0 ? 0 : remove_below(fd);
-
-	if (!ret && fd >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0)
-		ret = -errno;
-	return ret;
-}
-
 int trace_dir_discard(int root)
 {
-	return trace_dir_remove(root, DISCARDED);
+	return ky_tree_remove(root, DISCARDED);
 }
 
 int trace_dir_set_aside(int root)

@@ -43,7 +43,4 @@ bool trace_dir_in_chunk(const char *path);
 /* Returns true for a name of one component: not empty, hidden, too long, or with a slash. */
 bool trace_dir_name_valid(const char *name);
 
-/* Removes a directory and all in it. Returns 0, also if there is none, or the first -errno. */
-int trace_dir_remove(int parent, const char *name);
-
 #endif

@@ -19,6 +19,11 @@ static struct json_object *report_trigger(const struct trigger *t)
 	json_add(o, "rate", json_object_new_string(t->spec.rate));
 	json_add(o, "rate_n", json_object_new_uint64(t->spec.rate_n));
 	json_add(o, "rate_us", json_object_new_uint64(t->spec.rate_ns / 1000));
+	json_add(o, "keep", json_object_new_string(t->spec.keep));
+	if (*t->spec.keep) {
+		json_add(o, "kept", json_object_new_uint64(t->kept.n));
+		json_add(o, "removed", json_object_new_uint64(t->kept.n_removed));
+	}
 	json_add(o, "fired", json_object_new_uint64(t->n_fired));
 	json_add(o, "left_out", json_object_new_uint64(t->n_left_out));
 	if (t->spec.condition.kind == WHEN_SPAN)
@@ -72,7 +77,7 @@ enum outcome run_add_trigger(struct request *r)
 	choose_name(r->session, chosen, sizeof(chosen));
 	name = name ? name : chosen;
 	ret = trigger_spec_init(&spec, name, request_string(r, "when"), request_string(r, "do"),
-		request_string(r, "rate"), why);
+		request_string(r, "rate"), request_string(r, "keep"), why);
 	refusal = ret ? NULL : trigger_refusal(r->session, &spec);
 	if (ret == -EINVAL)
 		request_refuse(r, "usage", "%s", why);

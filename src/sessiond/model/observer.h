@@ -40,6 +40,10 @@ struct observer {
 	void (*schedule_changed)(struct session *s);	      /* of rotations */
 	/* It is new, or is freed next. */
 	void (*trigger_changed)(struct session *s, const struct trigger_spec *spec, bool removed);
+	void (*snapshot_begun)(struct session *s); /* it has a number */
+	/* A trigger that keeps the newest snapshots has one more; or, "", the oldest n less. */
+	void (*snapshot_kept)(
+		struct session *s, const char *trigger, const char *output, uint64_t n);
 	void (*consumer_started)(struct session *s);
 	void (*chunk_begun)(struct session *s, bool cleared);
 	void (*contexts_added)(struct channel *c);

@@ -8,7 +8,7 @@
 static int parse(struct trigger_spec *t, const char *when, const char *action, const char *rate)
 {
 	char why[TRIGGER_ERROR_MAX] = "";
-	int ret = trigger_spec_init(t, "t", when, action, rate, why);
+	int ret = trigger_spec_init(t, "t", when, action, rate, NULL, why);
 
 	assert_int_equal(ret == -EINVAL, *why != '\0');
 	assert_null(strchr(why, '\n'));

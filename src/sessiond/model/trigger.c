@@ -306,8 +306,27 @@ static int parse_rate(struct trigger_spec *t, char *why)
 	return 0;
 }
 
+/* "10", or "500M" */
+static int parse_keep(struct trigger_spec *t, char *why)
+{
+	bool is_number = !t->keep[strspn(t->keep, "0123456789")];
+
+	if (!*t->keep)
+		return 0;
+	if (!trigger_has_action(t, DO_SNAPSHOT))
+		return refuse(why, "--keep is for snapshots: the trigger takes none");
+	if (is_number ? ky_parse_number(t->keep, KEEP_MAX, &t->keep_n) < 0
+		      : ky_parse_size(t->keep, &t->keep_bytes) < 0)
+		return refuse(why,
+			"bad limit '%.64s' of --keep: use a number of snapshots, up to %u, or a size such as 500M",
+			t->keep, KEEP_MAX);
+	if (!t->keep_n && !t->keep_bytes)
+		return refuse(why, "--keep=%.64s would keep nothing", t->keep);
+	return 0;
+}
+
 int trigger_spec_init(struct trigger_spec *t, const char *name, const char *when,
-	const char *action, const char *rate, char why[TRIGGER_ERROR_MAX])
+	const char *action, const char *rate, const char *keep, char why[TRIGGER_ERROR_MAX])
 {
 	int ret;
 
@@ -323,12 +342,15 @@ int trigger_spec_init(struct trigger_spec *t, const char *name, const char *when
 	t->when = trim(when);
 	t->action = trim(action);
 	t->rate = trim(rate ? rate : "");
-	if (!t->name || !t->when || !t->action || !t->rate)
+	t->keep = trim(keep ? keep : "");
+	if (!t->name || !t->when || !t->action || !t->rate || !t->keep)
 		return -ENOMEM;
 	ret = parse_condition(&t->condition, t->when, why);
 	if (!ret)
 		ret = parse_actions(t, why);
-	return ret ? ret : parse_rate(t, why);
+	if (!ret)
+		ret = parse_rate(t, why);
+	return ret ? ret : parse_keep(t, why);
 }
 
 void trigger_spec_deinit(struct trigger_spec *t)
@@ -337,6 +359,7 @@ void trigger_spec_deinit(struct trigger_spec *t)
 	free(t->when);
 	free(t->action);
 	free(t->rate);
+	free(t->keep);
 	free(t->command);
 	free(t->condition.subject);
 	rule_free(t->condition.rule);

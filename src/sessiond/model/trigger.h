@@ -12,8 +12,9 @@
 
 #define TRIGGER_TEXT_MAX    1024u /* bytes of a condition or of an action */
 #define TRIGGER_ACTIONS_MAX 8u
-#define TRIGGERS_MAX	    64u	 /* of a session */
-#define USER_TRIGGERS_MAX   256u /* of one user but the daemon's own */
+#define TRIGGERS_MAX	    64u	   /* of a session */
+#define KEEP_MAX	    10000u /* snapshots of a trigger */
+#define USER_TRIGGERS_MAX   256u   /* of one user but the daemon's own */
 
 enum condition_kind {
 	WHEN_EVENTS_RATE, /* recorded, in a second */
@@ -52,11 +53,14 @@ enum action_kind {
 struct trigger_spec {
 	char *name, *when, *action; /* owned; as they were written, without spaces around */
 	char *rate;		    /* likewise; "": the default */
+	char *keep;		    /* likewise; "": all snapshots */
 	struct condition condition;
 	unsigned n_actions;
 	enum action_kind actions[TRIGGER_ACTIONS_MAX];
 	char *command;		  /* owned; of DO_RUN, or NULL */
 	uint64_t rate_n, rate_ns; /* so often in each such time */
+	/* the newest snapshots that stay, or their bytes; 0: no limit */
+	uint64_t keep_n, keep_bytes;
 	/*
 	 * of a condition that applications decide, in messages and in the sets' first pages
 	 * (KY_SET_TRIGGERS); KY_SET_TRIGGERS: not given yet
@@ -68,11 +72,11 @@ struct trigger_spec {
 
 /*
  * Makes a spec of its texts. rate: NULL or "" for the default: once a minute with a snapshot, else
- * once a second. Returns 0; -EINVAL with a line for the user in `why`; or -ENOMEM. The caller calls
- * trigger_spec_deinit() in any case.
+ * once a second. keep: NULL or "" for all. Returns 0; -EINVAL with a line for the user in `why`; or
+ * -ENOMEM. The caller calls trigger_spec_deinit() in any case.
  */
 int trigger_spec_init(struct trigger_spec *t, const char *name, const char *when,
-	const char *action, const char *rate, char why[TRIGGER_ERROR_MAX]);
+	const char *action, const char *rate, const char *keep, char why[TRIGGER_ERROR_MAX]);
 void trigger_spec_deinit(struct trigger_spec *t);
 /* Returns whether the condition has to be looked at again and again. */
 bool condition_is_polled(const struct condition *c);

@@ -149,6 +149,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, const
 	sn->copied_op = copied;
 	*ret_snapshot = sn;
 	recording_of(s)->last_snapshot++;
+	OBSERVE(s->env, snapshot_begun, s);
 	return 0;
 }
 

@@ -122,6 +122,8 @@ static void action_failed(const struct trigger *t, enum action_kind kind, const 
 
 struct triggered_snapshot {
 	struct op op, copied;
+	char *output; /* owned; while older ones are removed */
+	uint64_t n_events;
 	struct snapshot *snapshot;
 	struct source from; /* texts owned */
 	char *reason;	    /* owned */
@@ -151,6 +153,7 @@ static struct triggered_snapshot *triggered_snapshot_free(struct triggered_snaps
 	free((char *)ts->from.trigger);
 	free((char *)ts->from.when);
 	free(ts->reason);
+	free(ts->output);
 	free(ts);
 	return NULL;
 }
@@ -165,6 +168,70 @@ static int begin_snapshot(struct triggered_snapshot *ts)
 		ts->from.session, output, 0, ts->reason, &ts->op, &ts->copied, &ts->snapshot);
 }
 
+/* A process of a trigger that runs: a command, or the removal of snapshots. */
+struct command_process {
+	struct ky_list node; /* in peers->commands */
+	pid_t pid;
+	struct triggered_snapshot *written; /* older ones are removed for it; NULL: a command */
+	uint64_t n_removed;		    /* before that; several may be at work */
+};
+
+/* Frees it. */
+static void report_written(struct triggered_snapshot *ts, const char *trouble)
+{
+	add_message(&ts->from, MESSAGE_SNAPSHOT, ts->output,
+		"snapshot with %" PRIu64 " event%s in %s%s", ts->n_events,
+		ts->n_events == 1 ? "" : "s", ts->output, trouble);
+	triggered_snapshot_free(ts);
+}
+
+/*
+ * If the trigger keeps the newest snapshots only, begins to remove older ones, and returns true:
+ * this one is reported when they are removed.
+ */
+static bool keep_newest(struct triggered_snapshot *ts)
+{
+	struct trigger *t = trigger_find(ts->from.session, ts->from.trigger);
+	struct command_process *c;
+
+	if (!t || !*t->spec.keep || kept_add(t, ts->output) < 0)
+		return false;
+	c = calloc(1, sizeof(*c));
+	if (c)
+		c->pid = kept_limit(t);
+	if (!c || c->pid < 0) {
+		free(c);
+		return false;
+	}
+	c->written = ts;
+	c->n_removed = t->kept.n_removed;
+	ky_list_append(&t->session->env->peers->commands, &c->node);
+	return true;
+}
+
+static void end_removal(const struct command_process *c, int status)
+{
+	const struct source *from = &c->written->from;
+	struct trigger *t = trigger_find(from->session, from->trigger);
+	int n = WIFEXITED(status) ? WEXITSTATUS(status) : KEPT_FAILED;
+
+	if (t && n != KEPT_FAILED)
+		kept_forget(t, c->n_removed, (uint64_t)n);
+	report_written(c->written, n == KEPT_FAILED ? "; older ones cannot be removed" : "");
+}
+
+/* The session is freed next. */
+static void end_removals(const struct session *s)
+{
+	struct command_process *c;
+
+	ky_list_foreach (c, &s->env->peers->commands, node)
+		if (c->written && c->written->from.session == s) {
+			report_written(c->written, "");
+			c->written = NULL;
+		}
+}
+
 static void snapshot_done(struct op *op, int status, const char *message)
 {
 	struct triggered_snapshot *ts = ky_container_of(op, struct triggered_snapshot, op);
@@ -176,12 +243,16 @@ static void snapshot_done(struct op *op, int status, const char *message)
 		if (!begin_snapshot(ts))
 			return;
 	}
-	if (status)
-		add_message(&ts->from, MESSAGE_FAILED, "", "no snapshot was written: %s", message);
-	else
-		add_message(&ts->from, MESSAGE_SNAPSHOT, sn->output,
-			"snapshot with %" PRIu64 " event%s in %s", sn->consumer.counts.recorded,
-			sn->consumer.counts.recorded == 1 ? "" : "s", sn->output);
+	ts->n_events = sn->consumer.counts.recorded;
+	ts->output = strdup(sn->output);
+	if (!status && ts->output) {
+		end_copy(ts);
+		if (!keep_newest(ts))
+			report_written(ts, "");
+		return;
+	}
+	add_message(&ts->from, MESSAGE_FAILED, "", "no snapshot was written: %s",
+		status ? message : strerror(ENOMEM));
 	triggered_snapshot_free(ts);
 }
 
@@ -228,12 +299,6 @@ static int run_step(struct trigger *t, enum action_kind kind)
 	}
 }
 
-/* A command that runs. */
-struct command_process {
-	struct ky_list node; /* in peers->commands */
-	pid_t pid;
-};
-
 /* In the child: becomes the session's owner, with nothing of the daemon's. Never returns. */
 static void __attribute__((noreturn)) run_child(const struct trigger *t, const char *reason)
 {
@@ -264,7 +329,7 @@ static void run_command(const struct trigger *t, const char *reason)
 	unsigned n = 0;
 
 	ky_list_foreach (other, &p->commands, node)
-		n++;
+		n += !other->written;
 	if (n >= COMMANDS_MAX) {
 		action_failed(t, DO_RUN, "too many commands of triggers run already");
 		return;
@@ -285,9 +350,12 @@ static void run_command(const struct trigger *t, const char *reason)
 void triggers_reap(struct env *e)
 {
 	struct command_process *c, *tmp;
+	int status;
 
 	ky_list_foreach_safe (c, tmp, &e->peers->commands, node)
-		if (waitpid(c->pid, NULL, WNOHANG) == c->pid) {
+		if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
+			if (c->written)
+				end_removal(c, status);
 			ky_list_remove(&c->node);
 			free(c);
 		}
@@ -574,6 +642,7 @@ static void trigger_free(struct trigger *t)
 {
 	ky_list_remove(&t->node);
 	trigger_spec_deinit(&t->spec);
+	kept_deinit(&t->kept);
 	free(t);
 }
 
@@ -581,6 +650,7 @@ void triggers_deinit(struct triggers *t)
 {
 	struct trigger *one, *tmp;
 
+	end_removals(t->session);
 	ky_timer_cancel(&t->timer);
 	ky_timer_cancel(&t->firing);
 	barrier_deinit(&t->answer);

@@ -14,6 +14,7 @@
 
 #include "sessiond/model/trigger.h"
 #include "sessiond/peers/barrier.h"
+#include "sessiond/peers/kept.h"
 
 #define TRIGGER_LOOK_NS	  (500 * KY_NS_PER_MS)
 #define USER_MESSAGES_MAX 256u /* of one user that are kept */
@@ -34,6 +35,7 @@ struct trigger {
 	uint64_t n_fired, n_left_out; /* n_left_out: because of the rate */
 	/* of a condition that applications decide: when it was seen to fire, not recorded yet */
 	uint64_t unrecorded_ns;
+	struct kept kept; /* if it keeps the newest snapshots only */
 };
 
 /* Of one session. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The snapshots of a trigger that keeps the newest ones only (`kymo add-trigger --keep`).
+ *
+ * They lie where the session's owner wants, so the daemon touches nothing there: a child process
+ * becomes the owner, and removes the oldest ones. The journal has the list, so a successor goes on
+ * with it.
+ */
+#ifndef SESSIOND_PEERS_KEPT_H
+#define SESSIOND_PEERS_KEPT_H
+
+#include <sys/types.h>
+
+#include "base/util.h"
+
+struct trigger;
+
+struct kept {
+	char **list; /* directories, oldest first; owned */
+	unsigned n;
+	uint64_t n_removed;
+};
+
+/* Adds a snapshot that was written. Returns 0 or -ENOMEM. */
+int kept_add(struct trigger *t, const char *output);
+/* Forgets the n that follow the first n_before which the trigger ever had: they were removed. */
+void kept_forget(struct trigger *t, uint64_t n_before, uint64_t n);
+void kept_deinit(struct kept *k);
+/*
+ * Starts the child that removes what is too much. Returns its process number or -errno. Its exit
+ * status is the number of snapshots that it removed; KEPT_FAILED: it could not remove the oldest.
+ */
+#define KEPT_FAILED 255
+pid_t kept_limit(const struct trigger *t);
+
+#endif

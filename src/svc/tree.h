@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directories with all that is in them. Links are not followed, so nothing outside is touched, even
+ * if others change the tree meanwhile.
+ */
+#ifndef SVC_TREE_H
+#define SVC_TREE_H
+
+#include "base/util.h"
+
+/*
+ * Removes it; others may be doing so too. Continues after errors. Returns 0, also if there is none,
+ * or the first -errno.
+ */
+int ky_tree_remove(int parent, const char *name);
+/* Returns the bytes that its files take of the disk; 0 if there is none. */
+uint64_t ky_tree_bytes(int parent, const char *name);
+
+#endif
