@@ -4,6 +4,7 @@
 
 #include "cli/daemon.h"
 #include "cli/params.h"
+#include "cli/report.h"
 #include "cli/text.h"
 
 static const struct cli_option add_options[] = {
@@ -40,12 +41,14 @@ static int run_add(struct cli *cli)
 	if (code)
 		return code;
 	trigger = kymo_value_get(reply, "trigger");
-	if (cli->json)
+	if (cli->json) {
 		cli_result(cli, reply);
-	else
-		printf("session '%s' has the trigger '%s'\n",
-			kymo_value_string(kymo_value_get(trigger, "session")),
-			kymo_value_string(kymo_value_get(trigger, "name")));
+		return CLI_OK;
+	}
+	printf("session '%s' has the trigger '%s'\n",
+		kymo_value_string(kymo_value_get(trigger, "session")),
+		kymo_value_string(kymo_value_get(trigger, "name")));
+	cli_report_notes(cli, reply);
 	return CLI_OK;
 }
 

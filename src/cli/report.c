@@ -435,7 +435,7 @@ static void report_chunks(struct cli *cli, const struct kymo_value *session)
 			cli_member(cli, rotation, "last"));
 	if (number(rotation, "timer") || number(rotation, "size") || number(rotation, "max_disk") ||
 		number(rotation, "keep_free")) {
-		printf("  is rotated");
+		printf("  is rotated:");
 		report_schedule(rotation);
 		putchar('\n');
 	}

@@ -307,6 +307,20 @@ def test_record(k):
     check("--when needs --snapshot" in done.stderr, done.stderr)
 
 
+def test_nothing_can_fire(k):
+    """A condition that no event of a running program can meet: add-trigger says so."""
+    k.start_daemon()
+    k.record("hits:*")
+    app = hits(k, "event", 1, 10, 5, hold=True)
+    app.stdout.readline()
+    said = {when: k.kymo("add-trigger", f"--when={when}", "--do=notify, start").stdout for when in ("event(hits:hit) && n > 3", "event(hits:hti)",
+        "event(hits:hit, emerg)", "span(hits:hit) > 1s", "died(hits)")}
+    equal([w for w, s in said.items() if "no running application records such" in s], ["event(hits:hti)", "event(hits:hit, emerg)", "span(hits:hit) > 1s"],
+        f"conditions that cannot be met: {said}")
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_refused(k):
     k.start_daemon()
     k.record("hits:*")

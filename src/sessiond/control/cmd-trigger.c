@@ -59,11 +59,31 @@ static enum outcome finish(struct request *r)
 	return DONE;
 }
 
+/* A condition about events that nothing has will never be met; its writer should know that. */
+static enum outcome finish_adding(struct request *r)
+{
+	struct json_object *trigger, *name_of = NULL;
+	const struct trigger *t;
+	const char *name;
+
+	json_object_object_get_ex(r->reply, "trigger", &trigger);
+	json_object_object_get_ex(trigger, "name", &name_of);
+	name = json_object_get_string(name_of);
+	t = r->session ? trigger_find(r->session, name) : NULL;
+	if (t && !firing_is_possible(t))
+		reply_note(r,
+			t->spec.condition.kind == WHEN_SPAN
+				? "trigger '%s': no running application records such a span into this session: a span has the name of its events without _begin and _end, and a rule has to record both"
+				: "trigger '%s': no running application records such an event into this session: 'kymo status' shows its rules, and 'kymo list -u' the events",
+			name);
+	return DONE;
+}
+
 /* Continues when applications examine their events as the session's triggers require now. */
-static enum outcome await_applications(struct request *r)
+static enum outcome await_applications(struct request *r, enum outcome (*then)(struct request *r))
 {
 	apps_update_triggers(r->session, request_barrier(r));
-	return request_await_peers(r, APP_ANSWER_NS, finish);
+	return request_await_peers(r, APP_ANSWER_NS, then);
 }
 
 enum outcome run_add_trigger(struct request *r)
@@ -92,7 +112,7 @@ enum outcome run_add_trigger(struct request *r)
 		return REFUSED;
 	reply_add(r, "trigger", report_trigger(trigger_find(r->session, name)));
 	theirs = condition_is_theirs(&trigger_find(r->session, name)->spec.condition);
-	return theirs ? await_applications(r) : DONE;
+	return theirs ? await_applications(r, finish_adding) : DONE;
 }
 
 enum outcome run_list_triggers(struct request *r)
@@ -125,7 +145,7 @@ enum outcome run_remove_trigger(struct request *r)
 	reply_add(r, "trigger", report_trigger(t));
 	theirs = condition_is_theirs(&t->spec.condition);
 	trigger_remove(t);
-	return theirs ? await_applications(r) : DONE;
+	return theirs ? await_applications(r, finish) : DONE;
 }
 
 static bool is_wanted(const struct request *r, const struct message *m)

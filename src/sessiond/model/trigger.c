@@ -262,8 +262,10 @@ static int parse_actions(struct trigger_spec *t, char *why)
 	int ret = 0;
 
 	while (!ret) {
-		size_t len = strcspn(at, ",");
+		size_t len;
 
+		at += strspn(at, " \t");
+		len = strcspn(at, ",");
 		if (!strncmp(at, "run:", 4)) {
 			if (!at[4 + strspn(at + 4, " \t")])
 				return refuse(why, "'run:' needs a command");

@@ -59,6 +59,28 @@ void firing_find(const struct session *s, const struct event_desc *d, struct eve
 		ret->span = span_number(s, d);
 }
 
+bool firing_is_possible(const struct trigger *t)
+{
+	const struct condition *c = &t->spec.condition;
+	const struct channel *channel;
+	struct ky_hnode *n, *tmp;
+	struct ring_set *set;
+	size_t i;
+
+	ky_list_foreach (channel, &t->session->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
+			ky_htab_foreach(&set->events, i, n, tmp)
+			{
+				struct set_event *e = ky_container_of(n, struct set_event, node);
+				struct event_triggers found;
+
+				if (e->n_apps && e->id != KY_MAP_REFUSED &&
+					concerns(c, e->desc, &found))
+					return true;
+			}
+	return false;
+}
+
 uint64_t firing_hash(const struct event_triggers *t, uint64_t hash)
 {
 	if (!t->n && t->role == KY_SPAN_NONE)

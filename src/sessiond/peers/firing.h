@@ -32,6 +32,8 @@ struct event_triggers {
 
 /* Finds the triggers of the session that the event may fire. */
 void firing_find(const struct session *s, const struct event_desc *d, struct event_triggers *ret);
+/* Returns whether an event that a running application records into the session may fire it. */
+bool firing_is_possible(const struct trigger *t);
 /* Continues a hash with all that the application gets of them. */
 uint64_t firing_hash(const struct event_triggers *t, uint64_t hash);
 
