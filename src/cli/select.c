@@ -257,6 +257,9 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	if (!r && s->filter)
 		r = ky_query_filter(q, s->filter, &error);
 	if (r == -EINVAL)
-		return cli_usage(cli, "bad filter: character %u: %s", error.position, error.text);
+		return strstr(error.text, " at character ")
+			       ? cli_usage(cli, "bad filter: %s", error.text)
+			       : cli_usage(cli, "bad filter: %s at character %u", error.text,
+					 error.position);
 	return r < 0 ? no_memory(cli) : CLI_OK;
 }

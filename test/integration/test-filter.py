@@ -12,6 +12,7 @@ import os
 import pty
 import subprocess
 
+import answers
 import kymotest
 from kymotest import CLI, check, equal, integers, read_trace, wait_for
 
@@ -240,6 +241,15 @@ def test_refused(k):
     reply = k.request(command="enable-event", session="s", patterns=[ITEM], filter="n = 5")
     equal((reply["code"], reply["position"]), ("usage", 3), "refusal on the control socket")
     equal(k.kymo_json("status", "s")["session"]["channels"], [], "channels after rules that were all refused")
+
+
+def test_refused_by_readers(k):
+    """view names the place once."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
+    for text, place in (("tid ==", 7), ("tid = 5", 5)):
+        said = k.kymo("view", t.write(k.top / f"trace-{place}"), "-f", text, status=2).stderr
+        equal((said.count("character"), f"at character {place}" in said), (1, True), said)
 
 
 def test_caret(k):
