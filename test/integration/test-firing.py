@@ -112,6 +112,34 @@ def test_without_rseq(k):
     check_full_speed(k)
 
 
+def test_all_cpus(k):
+    """
+    All CPUs write at full speed into small buffers when one of them fires: each buffer has, of
+    before the event that fired, all sub-buffers but the one that was just entered, and the present.
+    """
+    k.env["KYMO_HITS_PIN"] = "1"
+    k.start_daemon()
+    fly(k)
+    k.kymo("add-trigger", "hit", f"--when=event(hits:hit) && n == {AT} && thread == 0", "--do=snapshot")
+    w = watch(k)
+    n_cpus = len(os.sched_getaffinity(0))
+    app = hits(k, "event", n_cpus, 4 * AT, AT, hold=True)
+    message(w, "fired")
+    events, _ = read_trace(message(w, "snapshot")["output"])
+    fired = [e.time for e in events if e.name == "hits:hit" and integers(e)["thread"] == 0]
+    equal(len(fired), 1, "events that fired in the snapshot")
+    for thread in range(n_cpus):
+        ticks = [(integers(e)["n"], e.time) for e in events if e.name == "hits:tick" and integers(e)["thread"] == thread]
+        before = [n for n, time in ticks if time <= fired[0]]
+        equal(before, list(range(before[0], before[0] + len(before))) if before else [], f"ticks of thread {thread} before the event that fired")
+        # A buffer that has overwritten nothing has all events from the first on.
+        if ticks and ticks[0][0] > 0:
+            check(len(before) >= 2 * BLOCK, f"thread {thread}: {len(before)} ticks before the event that fired, from {ticks[0]} on")
+    check_exact(k, int(app.stdout.readline()))
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_contexts_and_filters(k):
     """The trigger's filter comes behind those of the rules; contexts stay in front of fields."""
     k.start_daemon()

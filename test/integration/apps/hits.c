@@ -4,7 +4,8 @@
  *
  *   hits event THREADS TICKS AT [EACH]   Each thread emits TICKS events hits:tick. After tick AT,
  *                                        and EACH (1) - 1 more, it emits hits:hit
- *                                        and hits:word.
+ *                                        and hits:word. With KYMO_HITS_PIN=1, each thread
+ *                                        stays on a CPU of its own, as long as there are some.
  *   hits killed AT                       Emits events hits:tick up to AT, then hits:hit, and is
  *                                        killed.
  *   hits spans MICROSECONDS...           Emits a span hits:work for each number, of that duration,
@@ -15,6 +16,7 @@
  * KYMO_HITS_HOLD=1 it waits for another line before it ends.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -29,10 +31,27 @@
 static unsigned long n_ticks, at, n_each;
 static atomic_ulong n_emitted;
 
+/* Leaves the calling thread the CPU that is the number-th of those that the program may use. */
+static void pin(uint32_t number)
+{
+	cpu_set_t all, one;
+	int cpu = -1;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	for (number = number % (uint32_t)CPU_COUNT(&all) + 1; number;
+		number -= CPU_ISSET(cpu, &all) != 0)
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void *emit(void *arg)
 {
 	uint32_t thread = (uint32_t)(uintptr_t)arg;
 
+	if (getenv("KYMO_HITS_PIN"))
+		pin(thread);
 	for (unsigned long i = 0; i < n_ticks; i++) {
 		kymo_event(hits, tick, kymo_u32(thread, thread), kymo_u64(n, i));
 		atomic_fetch_add_explicit(&n_emitted, 1, memory_order_relaxed);
