@@ -76,7 +76,7 @@ static const struct refused {
 	{"output", 0, "a channel's buffers are mapped: there is no other way", "num-subbuf"},
 	{"owner-uid", 0, "a trigger belongs to its session: --session=NAME", NULL},
 	{"output-path", 0, "--output=FILE", NULL},
-	{"override-url", 0, "a trace is written to a directory of this host", NULL},
+	{"override-url", 0, "--output=DIR, a directory of this host", NULL},
 	{"python", 'p', NO_LOGGERS, NULL},
 	{"probe", 0, NAMED_RULE, NULL},
 	{"rate-policy", 0, "--rate=N/PERIOD", "when"},

@@ -7,6 +7,7 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
+#include "cli/track.h"
 
 static const struct cli_option options[] = {
 	{"vpid", 0, "PID,..", "processes, as they are numbered in their PID namespace; or 'all'"},
@@ -39,8 +40,7 @@ static bool find_group(const char *name, uint32_t *ret_id)
 	return gr;
 }
 
-/* One value of an attribute, as the daemon wants it: "all" or a number. */
-static int add_value(
+int track_add_value(
 	struct cli *cli, struct kymo_value *params, const char *attribute, const char *text)
 {
 	uint64_t number;
@@ -73,7 +73,7 @@ static int add_values(
 	code = list ? cli_params_list(cli, list, "values", text) : CLI_FAILED;
 	values = kymo_value_get(list, "values");
 	for (size_t i = 0; !code && i < kymo_value_count(values); i++)
-		code = add_value(
+		code = track_add_value(
 			cli, params, attribute, kymo_value_string(kymo_value_at(values, i)));
 	return code;
 }

@@ -5,7 +5,9 @@
 
 #include "cli/agents.h"
 #include "cli/daemon.h"
+#include "cli/locate.h"
 #include "cli/params.h"
+#include "cli/track.h"
 
 struct profile {
 	struct cli *cli;
@@ -47,11 +49,21 @@ static bool is_number_above_0(const char *text)
 
 // ---- the session
 
+/* The place of the trace, or the first place of snapshots if the session has such. */
+static const struct xml *destination(const struct xml *session)
+{
+	const struct xml *output = xml_child(session, "output");
+	const struct xml *snapshots = xml_child(output, "snapshot_outputs");
+
+	if (snapshots)
+		output = xml_child(snapshots, "output");
+	return xml_child(xml_child(output, "consumer_output"), "destination");
+}
+
 /* LTTng's own directory of traces is not the place of new ones if the profile names none. */
 static int choose_output(const struct profile *p, const struct xml *session, char *output)
 {
-	const struct xml *out = xml_child(xml_child(session, "output"), "consumer_output");
-	const char *path = xml_text(xml_child(out, "destination"), "path");
+	const char *path = xml_text(destination(session), "path");
 
 	if (!*path || cli_has(p->cli, "output"))
 		return cli_choose_output(p->cli, p->session, false, output);
@@ -65,17 +77,20 @@ static int choose_output(const struct profile *p, const struct xml *session, cha
 static int create(const struct profile *p, const struct xml *session)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(p, NULL);
-	const struct xml *output = xml_child(session, "output");
+	const char *shm_path = xml_text(session, "shared_memory_path");
 	char path[PATH_MAX];
 	int code = params ? choose_output(p, session, path) : CLI_FAILED;
 
 	if (code)
 		return code;
 	kymo_value_set_string(params, "output", path);
-	if (xml_child(output, "snapshot_outputs"))
+	if (xml_child(xml_child(session, "output"), "snapshot_outputs") ||
+		is_true(xml_child(session, "attributes"), "snapshot_mode"))
 		kymo_value_set_bool(params, "snapshot", true);
-	if (*xml_text(session, "shared_memory_path"))
-		kymo_value_set_string(params, "shm_path", xml_text(session, "shared_memory_path"));
+	if (*shm_path) {
+		cli_make_dirs(shm_path); /* LTTng removes it; if it fails, the daemon says so */
+		kymo_value_set_string(params, "shm_path", shm_path);
+	}
 	return request(p, "create", params);
 }
 
@@ -230,62 +245,105 @@ static void put_logger(const struct xml *event, struct kymo_value *params)
 	ky_buf_deinit(&text);
 }
 
-static int enable_event(const struct profile *p, const struct agent_domain *agent,
+static struct kymo_value *rule_params(const struct profile *p, const struct agent_domain *agent,
 	const char *channel, const struct xml *event)
 {
-	_cleanup_value_ struct kymo_value *params = new_params(p, channel);
+	struct kymo_value *params = new_params(p, channel);
 	const char *filter = xml_text(event, "filter");
-	int code = params ? put_exclusions(p, event, params) : CLI_FAILED;
 
-	if (code)
-		return code;
+	if (!params)
+		return NULL;
 	kymo_value_add_string(params, "patterns", agent ? agent->event : xml_text(event, "name"));
 	if (agent)
 		put_logger(event, params);
 	else if (*filter)
 		kymo_value_set_string(params, "filter", filter);
-	code = agent ? CLI_OK : put_level(p, event, params);
-	if (!code)
-		code = request(p, "enable-event", params);
-	return code || is_true(event, "enabled") ? code : request(p, "disable-event", params);
+	return params;
+}
+
+static int enable_event(const struct profile *p, const struct agent_domain *agent,
+	const char *channel, const struct xml *event)
+{
+	_cleanup_value_ struct kymo_value *params = rule_params(p, agent, channel, event);
+	int code = params ? put_exclusions(p, event, params) : CLI_FAILED;
+
+	if (!code && !agent)
+		code = put_level(p, event, params);
+	return code ? code : request(p, "enable-event", params);
+}
+
+/* It is enabled first, because a rule has to exist. */
+static int load_disabled_event(const struct profile *p, const struct agent_domain *agent,
+	const char *channel, const struct xml *event)
+{
+	_cleanup_value_ struct kymo_value *params = rule_params(p, agent, channel, event);
+	int code = enable_event(p, agent, channel, event);
+
+	if (code)
+		return code;
+	return params ? request(p, "disable-event", params) : CLI_FAILED;
+}
+
+/*
+ * disable-event may disable several rules of one pattern, so those that are not enabled come first.
+ */
+static int load_events(
+	const struct profile *p, const struct agent_domain *agent, const struct xml *channel)
+{
+	const struct xml *first = xml_child(xml_child(channel, "events"), "event"), *e;
+	const char *name = xml_text(channel, "name");
+	int code = CLI_OK;
+
+	for (e = first; e && !code; e = xml_next(e)) {
+		if (!is_true(e, "enabled"))
+			code = load_disabled_event(p, agent, name, e);
+	}
+	for (e = first; e && !code; e = xml_next(e)) {
+		if (is_true(e, "enabled"))
+			code = enable_event(p, agent, name, e);
+	}
+	return code;
 }
 
 static int load_channel(const struct profile *p, const struct agent_domain *agent,
 	const struct xml *domain, const struct xml *channel)
 {
-	const struct xml *event = xml_child(xml_child(channel, "events"), "event");
 	_cleanup_value_ struct kymo_value *params = new_params(p, xml_text(channel, "name"));
 	int code;
 
-	if (agent && !event)
+	if (agent && !xml_child(xml_child(channel, "events"), "event"))
 		return CLI_OK; /* LTTng makes these channels by itself */
 	code = params ? enable_channel(p, domain, channel) : CLI_FAILED;
 	if (!code)
 		code = add_contexts(p, channel);
-	for (; event && !code; event = xml_next(event))
-		code = enable_event(p, agent, xml_text(channel, "name"), event);
+	if (!code)
+		code = load_events(p, agent, channel);
 	return code || is_true(channel, "enabled") ? code : request(p, "disable-channel", params);
 }
 
 // ---- a domain
 
+/*
+ * Without the element, everything is tracked. Otherwise none is tracked first, because to track a
+ * value adds it to those that are tracked.
+ */
 static int track(const struct profile *p, const struct xml *trackers, const char *attribute)
 {
-	_cleanup_value_ struct kymo_value *params = new_params(p, NULL);
-	const struct xml *values, *v;
+	_cleanup_value_ struct kymo_value *none = new_params(p, NULL), *some = new_params(p, NULL);
+	const struct xml *tracker, *first, *v;
 	char name[64];
-	int r = 0;
+	int code = none && some ? kymo_value_add_string(none, attribute, "all") : CLI_FAILED;
 
 	snprintf(name, sizeof(name), "%s_process_attr_tracker", attribute);
-	values = xml_child(xml_child(trackers, name), "process_attr_values");
-	v = xml_child(values, attribute);
-	if (!params)
-		return CLI_FAILED;
-	if (!v)
-		return CLI_OK;
-	for (; v && !r; v = xml_next(v))
-		r = kymo_value_add_string(params, attribute, xml_text(v, "id"));
-	return r ? cli_params_added(p->cli, r) : request(p, "track", params);
+	tracker = xml_child(trackers, name);
+	first = xml_child(xml_child(tracker, "process_attr_values"), attribute);
+	if (!tracker || code)
+		return code;
+	code = request(p, "untrack", none);
+	for (v = first; v && !code; v = xml_next(v))
+		code = track_add_value(
+			p->cli, some, attribute, xml_text(v, xml_child(v, "name") ? "name" : "id"));
+	return code || !first ? code : request(p, "track", some);
 }
 
 static int load_domain(const struct profile *p, const struct xml *domain)
@@ -335,17 +393,14 @@ int lttng_profile_load(
 	struct cli *cli, struct kymo_ctl *ctl, const struct xml *session, const char *name)
 {
 	const struct profile p = {cli, ctl, name};
-	const struct xml *output = xml_child(session, "output");
 	_cleanup_value_ struct kymo_value *params = new_params(&p, NULL);
 	int code;
 
 	if (!params)
 		return CLI_FAILED;
-	if (xml_child(xml_child(session, "attributes"), "live_timer_interval") ||
-		xml_child(xml_child(xml_child(output, "consumer_output"), "destination"),
-			"net_output"))
+	if (xml_child(destination(session), "net_output") && !cli_has(cli, "output"))
 		return cli_fail(cli, "unsupported",
-			"session '%s' sends its trace over a network: kymo writes to a directory of this host",
+			"session '%s' sends its trace over a network: give --output=DIR, a directory of this host, and see 'kymo ship' and 'kymo live'",
 			cli_safe(cli, name));
 	code = create(&p, session);
 	if (code)

@@ -39,6 +39,16 @@ def domain(type, *channels, buffers="PER_UID", rest=""):
     return f"<domain><type>{type}</type><buffer_type>{buffers}</buffer_type><channels>{''.join(channels)}</channels>{rest}</domain>"
 
 
+def tracker(attribute, *values):
+    values = "".join(f"<{attribute}>{v}</{attribute}>" for v in values)
+    return f"<process_attr_trackers><{attribute}_process_attr_tracker><process_attr_values>{values}</process_attr_values>" \
+        f"</{attribute}_process_attr_tracker></process_attr_trackers>"
+
+
+NETWORK = "<consumer_output><enabled>true</enabled><destination><net_output><control_uri>tcp4://10.0.0.1:5342/</control_uri></net_output>" \
+    "</destination></consumer_output>"
+
+
 def start(k, text):
     (k.top / "p.lttng").write_text(text)
     k.env["LTTNG_HOME"] = str(k.home)
@@ -84,6 +94,42 @@ def test_whole_profile(k):
     k.kymo("disable-event", "--python", "-s", "prof", "-c", "lttng_python_channel", "my.log")
 
 
+def test_disabled_rules(k):
+    """Rules of one pattern, of which some are disabled, with all that a rule may have."""
+    level = "<loglevel_type>RANGE</loglevel_type><loglevel>6</loglevel>"
+    rest = "<filter>n == 1</filter><exclusions><exclusion>a:b</exclusion></exclusions>"
+    path = start(k, profile(domain("UST", channel("channel0", event("a:*") + event("a:*", level, "false") + event("a:*", enabled="false", rest=rest)
+        + event("c:d", level, "false")))))
+    k.kymo("load", path, "-o", k.top / "out")
+    rules = k.kymo_json("status", "prof")["session"]["channels"][0]["rules"]
+    found = sorted((r["pattern"], r["filter"], r["loglevel_type"], r["enabled"]) for r in rules)
+    equal(found, sorted([("a:*", "", "all", True), ("a:*", "", "at-least", False), ("a:*", "n == 1", "all", False), ("c:d", "", "at-least", False)]), "the rules")
+
+
+def test_trackers(k):
+    """A tracker without values tracks nothing; users and groups may have names."""
+    path = start(k, "")
+    for attribute, values, wanted in (("vpid", (), []), ("vuid", ("<name>root</name>", "<id>1</id>"), ["0", "1"]), ("vgid", ("<name>root</name>",), ["0"])):
+        path.write_text(profile(domain("UST", channel("channel0", event("a:b")), rest=tracker(attribute, *values))))
+        k.kymo("load", "--force", path, "-o", k.top / attribute)
+        equal(sorted(k.kymo_json("status", "prof")["session"]["tracked"][attribute]), wanted, f"{attribute} that are tracked")
+
+
+def test_outputs(k):
+    """Snapshots go to their output, a session of another host to --output; buffers stay there."""
+    directory = "<consumer_output><enabled>true</enabled><destination><path>{}</path></destination></consumer_output>".format
+    snapshots = f"<snapshot_outputs><output><name>snapshot-1</name><max_size>0</max_size>{directory(k.top / 'snapshots')}</output></snapshot_outputs>"
+    path = start(k, profile(attributes="<snapshot_mode>true</snapshot_mode>", output=snapshots))
+    k.kymo("load", path)
+    equal(k.kymo_json("status", "prof")["session"]["output"], str(k.top / "snapshots"), "where snapshots go")
+    path.write_text(profile(name="net", attributes="<live_timer_interval>1000000</live_timer_interval>", output=NETWORK))
+    k.kymo("load", path, "-o", k.top / "here")
+    path.write_text(profile(name="shm", output=directory(k.top / "out")).replace("<domains>", f"<shared_memory_path>{k.top}/a/b</shared_memory_path><domains>"))
+    k.kymo("load", path)
+    equal(k.kymo_json("status", "shm")["session"]["shm_path"], str(k.top / "a" / "b"), "where buffers are")
+    k.kymo("destroy", "--all")
+
+
 def test_records(k):
     """A session of a profile records as one that was made by commands."""
     path = start(k, profile(domain("UST", channel("channel0", event("lttng_ust_nothing:*") + event("emit:*"))), started="true"))
@@ -116,10 +162,11 @@ def test_refused(k):
         (profile(domain("UST", channel("channel0", event("a:b", rest="<filter>n &gt;</filter>")))), "filter"),
         (profile(domain("UST", channel("channel0", event("a:b"), contexts="<context><type>NONE_SUCH</type></context>"))), "none_such"),
         (profile(domain("WINDOWS")), "unknown domain"),
-        (profile(attributes="<live_timer_interval>1</live_timer_interval>"), "over a network"),
+        (profile(output=NETWORK), "over a network: give --output=DIR"),
+        (profile(domain("UST", rest=tracker("vuid", "<name>none-such</name>"))), "there is no user 'none-such'"),
     ):
         path.write_text(text)
-        done = k.kymo("load", path, "-o", k.top / "out", status=(1, 2))
+        done = k.kymo("load", path, *(["-o", k.top / "out"] if NETWORK not in text else []), status=(1, 2))
         check(said in done.stderr, f"{said}: {done.stderr}")
         equal(k.request(command="list")["sessions"], [], f"sessions after {said}")
 
