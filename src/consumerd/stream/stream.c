@@ -227,10 +227,13 @@ static int append_first_base(struct stream *s, bool flush)
 	return append_base(s, piece.begin_ts);
 }
 
-/* Returns true if the stream's last packet ends before the source does. */
+/*
+ * Returns true if the stream's last packet ends before the source does, and no record will follow
+ * it: those for which the source had no room are earlier than its end.
+ */
 static bool ends_early(const struct stream *s)
 {
-	return stream_seq_num(s) && s->end.ts < s->source->until;
+	return stream_seq_num(s) && !s->source->more && s->end.ts < s->source->until;
 }
 
 /* Appends what is only for losses or the end. All pieces are written. */
