@@ -44,6 +44,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_web,
 	&cmd_sql,
 	&cmd_export,
+	&cmd_merge,
 	&cmd_diff,
 	&cmd_top,
 	&cmd_live,

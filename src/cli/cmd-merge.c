@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* merge: traces of several hosts become one directory, with clocks that agree. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "merge/clock.h"
+#include "merge/flows.h"
+#include "reader/format.h"
+#include "ship/files.h"
+
+#define METADATA_MAX (256u << 20)
+#define PIECE	     (1u << 30)
+
+static const struct cli_option options[] = {
+	{"output", 'o', "DIR", "the directory, new or empty"},
+	{"flows", 0, "FLOW", "narrow the offsets by what can only be later; see below"},
+	{0},
+};
+
+struct input {
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	struct offset offset;
+};
+
+struct merge {
+	struct cli *cli;
+	struct input *inputs; /* owned */
+	size_t n;
+	const char *source; /* of the offsets */
+	uint64_t n_pairs;
+	/* while a trace is copied */
+	const struct input *input;
+	int from, to;
+	char why[PATH_MAX + 256];
+};
+
+// ---- names
+
+static bool is_taken(const struct merge *m, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(m->inputs[i].name, name))
+			return true;
+	return false;
+}
+
+/* Each trace keeps the name of its directory; a further one of that name gets a number. */
+static int take_inputs(struct merge *m)
+{
+	char copy[PATH_MAX];
+
+	for (size_t i = 0; i < m->n; i++) {
+		struct input *in = &m->inputs[i];
+
+		if (!realpath(cli_arg(m->cli, i), in->path))
+			return cli_fail(
+				m->cli, "not-found", "%s: %s", cli_arg(m->cli, i), strerror(errno));
+		snprintf(copy, sizeof(copy), "%s", in->path);
+		snprintf(in->name, sizeof(in->name), "%.200s", basename(copy));
+		for (unsigned k = 2; is_taken(m, i, in->name); k++)
+			snprintf(in->name, sizeof(in->name), "%.200s-%u", basename(copy), k);
+	}
+	return CLI_OK;
+}
+
+// ---- offsets
+
+static bool is_below(const char *path, const char *dir)
+{
+	const size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+/* Stores the input of each trace that was opened. Returns NULL without memory. */
+static size_t *find_hosts(const struct merge *m, const struct kymo_reader *r)
+{
+	size_t *hosts = calloc(kymo_reader_n_traces(r) + 1, sizeof(*hosts));
+
+	for (size_t i = 0; hosts && i < kymo_reader_n_traces(r); i++)
+		while (hosts[i] + 1 < m->n &&
+			!is_below(kymo_reader_trace(r, i)->path, m->inputs[hosts[i]].path))
+			hosts[i]++;
+	return hosts;
+}
+
+static int add_flows(struct merge *m, struct kymo_reader *r, struct offsets *o)
+{
+	_cleanup_free_ size_t *hosts = find_hosts(m, r);
+	struct flows f = {.reader = r, .hosts = hosts, .offsets = o};
+	int ret = hosts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < m->cli->args.n_given && !ret; i++)
+		if (!strcmp(m->cli->args.given[i].opt->name, "flows"))
+			ret = flows_add(&f, m->cli->args.given[i].value);
+	m->n_pairs = f.n_pairs;
+	if (ret == -EINVAL)
+		return cli_usage(m->cli, "%s", f.why);
+	return ret ? cli_fail(m->cli, "failed", "%s", *f.why ? f.why : strerror(-ret)) : CLI_OK;
+}
+
+static int solve(struct merge *m, struct offsets *o)
+{
+	struct offset found[OFFSETS_MAX];
+	int64_t ns = 0;
+
+	if (offsets_solve(o, found, &ns) < 0)
+		return cli_fail(m->cli, "failed",
+			"the flows contradict each other by %" PRId64
+			" ns: a clock drifts, or these are no flows; merge a shorter part, or without --flows",
+			ns);
+	for (size_t i = 0; i < m->n; i++)
+		m->inputs[i].offset = found[i];
+	return CLI_OK;
+}
+
+static int measure(struct merge *m)
+{
+	_cleanup_free_ const char **paths = calloc(m->n, sizeof(*paths));
+	struct kymo_reader_error error = {0};
+	struct kymo_reader *r = NULL;
+	struct offsets o = {0};
+	int code;
+
+	for (size_t i = 0; paths && i < m->n; i++) {
+		paths[i] = m->inputs[i].path;
+		m->inputs[i].offset.error_ns = OFFSETS_UNKNOWN;
+	}
+	if (!paths || offsets_init(&o, m->n) < 0)
+		return cli_fail(m->cli, "failed", "no memory");
+	if (kymo_reader_open(&r, paths, m->n, NULL, &error) < 0)
+		code = cli_fail(m->cli, "failed", "%s", error.text);
+	else
+		code = add_flows(m, r, &o);
+	if (!code)
+		code = solve(m, &o);
+	kymo_reader_close(r);
+	offsets_deinit(&o);
+	return code;
+}
+
+// ---- copies
+
+/* Opens the directory of a file below another, which is made, with those above it. */
+static int open_parent(int dir, const char *path)
+{
+	char name[PATH_MAX];
+	int fd = fcntl(dir, F_DUPFD_CLOEXEC, 0), below;
+
+	for (const char *slash; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
+		if (mkdirat(fd, name, 0777) < 0 && errno != EEXIST) {
+			below = -errno;
+		} else {
+			below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			below = below < 0 ? -errno : below;
+		}
+		close(fd);
+		fd = below;
+	}
+	return fd;
+}
+
+static int copy_bytes(int from, int to)
+{
+	ssize_t n;
+
+	while ((n = copy_file_range(from, NULL, to, NULL, PIECE, 0)) > 0)
+		;
+	return n < 0 ? -errno : 0;
+}
+
+static int copy_metadata(const struct merge *m, int from, int to)
+{
+	struct ky_buf text = {0};
+	struct stat st;
+	char *old = NULL;
+	int r = fstat(from, &st) < 0 ? -errno : st.st_size > (off_t)METADATA_MAX ? -EFBIG : 0;
+
+	if (!r) {
+		old = malloc((size_t)st.st_size + 1);
+		r = !old ? -ENOMEM : read(from, old, (size_t)st.st_size) != st.st_size ? -EIO : 0;
+	}
+	if (!r)
+		r = clock_rewrite(&text, old, (size_t)st.st_size, &m->input->offset, m->source);
+	if (!r && write(to, text.data, text.len) != (ssize_t)text.len)
+		r = -EIO;
+	ky_buf_deinit(&text);
+	free(old);
+	return r;
+}
+
+static int copy_file(void *context, const char *path)
+{
+	struct merge *m = context;
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	_cleanup_close_ int from = openat(m->from, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int parent = open_parent(m->to, path);
+	_cleanup_close_ int to = parent < 0
+					 ? -1
+					 : openat(parent, name,
+						   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int r;
+
+	if (from < 0 || to < 0)
+		r = -errno;
+	else
+		r = strcmp(name, "metadata") ? copy_bytes(from, to) : copy_metadata(m, from, to);
+	if (r < 0)
+		snprintf(m->why, sizeof(m->why), "%s/%s: %s", m->input->path, path,
+			r == -EINVAL   ? "this is no metadata that Kymo wrote"
+			: r == -ERANGE ? "its clock would be before 1970"
+				       : strerror(-r));
+	return r;
+}
+
+static int copy_trace(struct merge *m, int dir, const struct input *in)
+{
+	_cleanup_close_ int from = open(in->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1;
+	int r;
+
+	if (from < 0)
+		return cli_fail(m->cli, "failed", "%s: %s", in->path, strerror(errno));
+	if (mkdirat(dir, in->name, 0777) < 0)
+		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
+	to = openat(dir, in->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0)
+		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
+	m->input = in;
+	m->from = from;
+	m->to = to;
+	r = files_walk(from, copy_file, NULL, m);
+	if (!r)
+		return CLI_OK;
+	return cli_fail(m->cli, "failed", "%s", *m->why ? m->why : strerror(-r));
+}
+
+static bool is_empty(int dir)
+{
+	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n <= 2; /* "." and ".." */
+}
+
+static int copy_all(struct merge *m, const char *output)
+{
+	_cleanup_close_ int dir = -1;
+	int code = CLI_OK;
+
+	if (mkdir(output, 0777) < 0 && errno != EEXIST)
+		return cli_fail(m->cli, "failed", "%s: %s", output, strerror(errno));
+	dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return cli_fail(m->cli, "failed", "%s: %s", output, strerror(errno));
+	if (!is_empty(dir))
+		return cli_fail(m->cli, "exists", "%s is not empty: name a new directory", output);
+	for (size_t i = 0; i < m->n && !code; i++)
+		code = copy_trace(m, dir, &m->inputs[i]);
+	return code;
+}
+
+// ---- the result
+
+static void print_one(const struct merge *m, const struct input *in, bool is_first)
+{
+	printf("%s: ", cli_safe(m->cli, in->name));
+	if (is_first)
+		puts("the others are measured against this clock");
+	else if (in->offset.error_ns == OFFSETS_UNKNOWN)
+		printf("shifted by %+" PRId64 " ns; its error is not known\n", in->offset.shift_ns);
+	else
+		printf("shifted by %+" PRId64 " ns; its error is at most %" PRId64 " ns\n",
+			in->offset.shift_ns, in->offset.error_ns);
+}
+
+static int report(const struct merge *m)
+{
+	struct ky_buf o = {0};
+
+	if (!m->cli->json) {
+		for (size_t i = 0; i < m->n; i++)
+			print_one(m, &m->inputs[i], !i);
+		if (cli_has(m->cli, "flows"))
+			printf("%" PRIu64 " flows between hosts\n", m->n_pairs);
+		return CLI_OK;
+	}
+	ky_buf_puts(&o, "{\"traces\": [");
+	for (size_t i = 0; i < m->n; i++) {
+		const struct input *in = &m->inputs[i];
+
+		ky_buf_puts(&o, i ? ", {\"name\": " : "{\"name\": ");
+		ky_format_json_string(&o, in->name, strlen(in->name));
+		ky_buf_printf(&o, ", \"shift_ns\": %" PRId64, in->offset.shift_ns);
+		if (in->offset.error_ns != OFFSETS_UNKNOWN)
+			ky_buf_printf(&o, ", \"error_ns\": %" PRId64, in->offset.error_ns);
+		ky_buf_puts(&o, "}");
+	}
+	ky_buf_printf(&o, "], \"flows\": %" PRIu64 ", \"ok\": true}", m->n_pairs);
+	if (!o.error)
+		cli_print_json(m->cli, o.data);
+	ky_buf_deinit(&o);
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	struct merge m = {.cli = cli, .n = cli->args.n_pos, .source = "recorded"};
+	const char *output = cli_get(cli, "output");
+	int code;
+
+	if (!output)
+		return cli_usage(cli, "the output is missing: -o DIR");
+	if (m.n > OFFSETS_MAX)
+		return cli_usage(cli, "at most %u traces can be merged", OFFSETS_MAX);
+	m.inputs = calloc(m.n, sizeof(*m.inputs));
+	if (!m.inputs)
+		return cli_fail(cli, "failed", "no memory");
+	if (cli_has(cli, "flows"))
+		m.source = "flows";
+	code = take_inputs(&m);
+	if (!code)
+		code = measure(&m);
+	if (!code)
+		code = copy_all(&m, output);
+	if (!code)
+		code = report(&m);
+	free(m.inputs);
+	return code;
+}
+
+const struct cli_command cmd_merge = {
+	.name = "merge",
+	.synopsis = "TRACE TRACE... -o DIR [--flows=FLOW]...",
+	.help = "make one directory of traces of several hosts, with clocks that agree",
+	.details =
+		"Each trace of several hosts has its own clock. The copies in DIR can be read together, by\n"
+		"babeltrace2 too. FLOW, which may be repeated, narrows how far the clocks are apart:\n"
+		"  w3c     a span begins after its parent (W3C identifiers), which another host has\n"
+		"  calls   likewise, and it ends before its parent does: callers wait for answers\n"
+		"  DEPARTURE,ARRIVAL,FIELD\n"
+		"          events of these names that have the same number in a field\n",
+	.options = options,
+	.min_args = 2,
+	.max_args = CLI_ANY_ARGS,
+	.run = run,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The metadata of a trace for reading it together with those of other hosts: with another offset of
+ * its clock, which says that it is absolute, and with what is known of its error.
+ */
+#ifndef MERGE_CLOCK_H
+#define MERGE_CLOCK_H
+
+#include "base/buf.h"
+#include "merge/offsets.h"
+
+/*
+ * Appends the text with a clock that is shifted. source: where the shift is from. Returns 0, or
+ * -EINVAL if this is no metadata that Kymo wrote, or -ERANGE.
+ */
+int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct offset *o,
+	const char *source);
+
+#endif

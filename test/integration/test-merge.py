@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+'kymo merge': traces of hosts whose clocks differ become one, in the right order, with an error that
+is stated.
+"""
+
+import re
+
+import kymotest
+from kymotest import check, equal
+
+REQUESTS = 200
+OFFSET = re.compile(r"(\toffset_s = )(\d+)")
+
+
+def record(k, wrong_s):
+    """
+    Records requests between two hosts: the callers' events and the callees' are two sessions. The
+    clock of the callees is wrong. Returns their directories.
+    """
+    k.start_daemon()
+    traces = [k.record("rpc:send,rpc:answered", session="caller"), k.record("rpc:receive,rpc:answer", session="callee")]
+    k.app("flows", REQUESTS)
+    for name in ("caller", "callee"):
+        k.kymo("destroy", name)
+    (metadata,) = traces[1].rglob("metadata")
+    text = metadata.read_text()
+    metadata.write_text(OFFSET.sub(lambda m: m[1] + str(int(m[2]) + wrong_s), text, count=1))
+    return traces
+
+
+def merged(k, traces, flows, name):
+    out = k.top / name
+    return out, k.kymo_json("merge", *traces, "-o", out, *(f"--flows={f}" for f in flows))
+
+
+def order_of(trace):
+    """Returns the names of events in the order in which babeltrace2 merges them."""
+    events, discarded = kymotest.read_trace(trace)
+    equal((len(events), discarded), (4 * REQUESTS, 0), "events")
+    return [e.name for e in events]
+
+
+def test_flows(k):
+    """Requests and answers show how far the clocks are apart; the error is stated, and true."""
+    traces = record(k, wrong_s=5)
+    right = ["rpc:send", "rpc:receive", "rpc:answer", "rpc:answered"] * REQUESTS
+    for flows in (["calls"], ["rpc:send,rpc:receive,id", "rpc:answer,rpc:answered,id"]):
+        out, said = merged(k, traces, flows, f"merged-{len(flows)}")
+        caller, callee = said["traces"]
+        equal((caller["shift_ns"], caller["name"], callee["name"]), (0, "caller", "callee"), "traces")
+        # Both clocks were measured, when the sessions were created: they differ by a little.
+        check(abs(callee["shift_ns"] + 5 * 10**9) <= callee["error_ns"] + 10**8 and callee["error_ns"] >= 990, said)
+        equal(order_of(out), right, "order")
+        text = (out / "callee").rglob("metadata").__next__().read_text()
+        for wanted in (f"clock_shift_ns = {callee['shift_ns']};", f"clock_error_ns = {callee['error_ns']};", 'clock_source = "flows";', "absolute = TRUE;"):
+            check(wanted in text, wanted)
+        equal(len(k.kymo("view", out).stdout.splitlines()), 4 * REQUESTS, "events that kymo view prints")
+
+
+def test_one_way(k):
+    """Requests alone show only that the callee's clock is too early, and by how much at least."""
+    traces = record(k, wrong_s=-5)
+    out, said = merged(k, traces, ["w3c"], "merged")
+    callee = said["traces"][1]
+    check("error_ns" not in callee, said)
+    check(callee["shift_ns"] > 4 * 10**9, said)
+    equal(said["flows"], REQUESTS, "flows")
+    names = order_of(out)
+    equal(names[0], "rpc:send", "what comes first")
+
+
+def test_recorded(k):
+    """Without flows the clocks stay as they were recorded, and babeltrace2 reads both at once."""
+    traces = record(k, wrong_s=5)
+    out, said = merged(k, traces, [], "merged")
+    equal([t["shift_ns"] for t in said["traces"]], [0, 0], "shifts")
+    names = order_of(out)
+    equal(set(names[: 2 * REQUESTS]), {"rpc:send", "rpc:answered"}, "what comes first")
+
+
+def test_refused(k):
+    traces = record(k, wrong_s=5)
+    for args, status, said in (
+        ([*traces], 2, "the output is missing"),
+        ([traces[0], "-o", "x"], 2, "usage"),
+        ([*traces, "-o", k.top / "a", "--flows=x"], 2, "neither w3c, calls nor"),
+        ([*traces, "-o", k.top / "b", "--flows=rpc:answered,rpc:send,id", "--flows=rpc:receive,rpc:send,id", "--flows=calls"], 1, "contradict each other"),
+        ([*traces, "-o", traces[0]], 1, "is not empty"),
+        ([k.top / "nothing", traces[0], "-o", k.top / "c"], 1, "No such file"),
+    ):
+        done = k.kymo("merge", *args, status=status)
+        check(said in done.stderr, done.stderr)
+    check(not any((k.top / n).exists() for n in "abc"), "what is refused makes no directory")
+
+
+if __name__ == "__main__":
+    kymotest.main()
