@@ -26,6 +26,7 @@ static struct {
 	pthread_key_t end;     /* has a value in it */
 	bool called_exit;      /* pthread_exit(); */
 	bool is_awaited;       /* and kymo-last waits for the other threads */
+	bool alone;	       /* or a filter forbids that: the listener ends when main has */
 	bool died, outlived;   /* it has ended, and others lived then, as the listener has seen */
 	pthread_mutex_t alive; /* robust; it holds it as long as it lives */
 } loader KY_WRITTEN_EARLY;
@@ -67,13 +68,15 @@ static bool count_threads(unsigned *ret_ours, unsigned *ret_others)
 	return n == 0;
 }
 
+/* If it cannot see them, the listener ends alone. */
 static void *wait_for_others(void *arg)
 {
 	struct timespec nap = {.tv_nsec = NAP_MIN_NS};
 	unsigned ours, others;
+	bool sees;
 
 	prctl(PR_SET_NAME, "kymo-last");
-	while (count_threads(&ours, &others) && ours + others) {
+	while ((sees = count_threads(&ours, &others)) && ours + others) {
 		if (!others) {
 			if (tracer.companion)
 				tracer_wait_written();
@@ -84,6 +87,7 @@ static void *wait_for_others(void *arg)
 		nanosleep(&nap, NULL);
 		nap.tv_nsec = KY_MIN(nap.tv_nsec * 2, NAP_MAX_NS);
 	}
+	loader.alone = !sees;
 	return arg;
 }
 
@@ -91,19 +95,23 @@ static void on_main_end(void *unused)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	bool kills;
+	pid_t self;
 
 	(void)unused;
 	if (tracer.off || tracer_is_raw_child())
 		return;
 	if (!tracer.filtered && !tracer.filtered_early)
 		tracer.filtered = tracer_has_become_filtered();
-	kills = tracer.filtered && tracer_filter_kills();
-	if (!kills && getpid() != (pid_t)syscall(SYS_gettid))
-		return;
+	loader.alone = tracer.filtered && tracer_filter_kills();
+	if (!loader.alone) {
+		self = (pid_t)syscall(SYS_gettid);
+		loader.alone = self <= 0 || getpid() <= 0; /* a filter makes them fail */
+		if (!loader.alone && getpid() != self)
+			return;
+	}
 	loader.called_exit = true;
-	if (kills)
-		return; /* the listener knows */
+	if (loader.alone)
+		return;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	loader.is_awaited = true;
@@ -123,7 +131,8 @@ void tracer_last_set_main(void)
 	pthread_mutexattr_t attr;
 
 	pthread_setspecific(loader.end, &tracer);
-	loader.called_exit = loader.is_awaited = loader.died = loader.outlived = false;
+	loader.called_exit = loader.is_awaited = loader.alone = false;
+	loader.died = loader.outlived = false;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&loader.alive, &attr);
@@ -166,7 +175,7 @@ static bool is_nobody_left(void)
 {
 	unsigned ours, others;
 
-	if (loader.called_exit && tracer_may_be_killed())
+	if (loader.called_exit && (loader.alone || tracer_may_be_killed()))
 		return true; /* who else lives does not need the listener */
 	if (!count_threads(&ours, &others)) {
 		loader.outlived = true; /* for all we know */
@@ -185,7 +194,7 @@ enum tracer_main tracer_last_look(void)
 		if (!loader.called_exit)
 			return TRACER_MAIN_ENDS; /* the kernel has not finished */
 	}
-	if (!loader.died || loader.is_awaited || !has_main_ended())
+	if (!loader.died || (loader.is_awaited && !loader.alone) || !has_main_ended())
 		return TRACER_MAIN_LIVES;
 	return is_nobody_left() ? TRACER_MAIN_WAS_LAST : TRACER_MAIN_ENDS;
 }

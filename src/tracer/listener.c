@@ -331,6 +331,12 @@ static void *listen_loop(void *arg)
 		nanosleep(&nap, NULL);
 	if (look_for_main())
 		tracer_last_end_as_main();
+	/*
+	 * The C library ends a thread with SIGSYS blocked, too: a trap in its calls would kill the
+	 * process.
+	 */
+	if (tracer.filtered)
+		syscall(SYS_exit, 0);
 	return arg;
 }
 

@@ -16,6 +16,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -94,8 +95,13 @@ static const struct call {
 
 static void make_calls(struct trial *t)
 {
+	sigset_t all;
+
+	sigfillset(&all);
 	/* A killed process may leave a core file, which takes time. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* A starting thread has all signals blocked, so that a trap kills. */
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	syscall(SYS_wait4, -1, NULL, WNOHANG | __WALL, NULL);
 	t->waits = true;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
@@ -104,7 +110,9 @@ static void make_calls(struct trial *t)
 		syscall(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4],
 			c->args[5]);
 	}
-	t->survived = true;
+	/* The C library ends the process if a thread that starts cannot register, as others have. */
+	syscall(SYS_rseq, NULL, 0, 0, 0);
+	t->survived = !ky_writer_has_rseq() || errno == EINVAL;
 	for (;;)
 		syscall(SYS_exit, 0);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox NUMBER ACTION [PLUGIN [exec|exec-off|threads]]
+ * sandbox NUMBER,... ACTION [PLUGIN [exec|exec-off|threads|leave]]
  *
- * Forbids a call to all its threads after its start, and continues. With exec, it forbids the call
+ * Forbids calls to all its threads after its start, and continues. With exec, it forbids the calls
  * and then starts itself again, without KYMO_OFF in its environment; with exec-off, it keeps that.
  * ACTION is trap (with a handler that makes the call fail with ENOSYS), thread, process (killed),
  * or error.
  * Before the filter, after it, and at the end of its work, it prints a line and waits for one. Its
  * work: it records 100 events, forks a child that records 100 more and exits with 7, and loads
- * PLUGIN. With threads, it first records in 100 threads at once. Exits with 5, or with 77 if the
- * kernel has no filters.
+ * PLUGIN. With threads, it first records in 100 threads at once. Exits with 5; with leave, main
+ * ends by pthread_exit(), and a thread prints a last line. Exits with 77 if the kernel has no
+ * filters.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,16 +54,23 @@ static unsigned action_of(const char *name)
 	}
 }
 
-static int take_away(unsigned number, unsigned action)
+#define CALLS_MAX 100
+
+static int take_away(char *numbers, unsigned action)
 {
-	struct sock_filter code[] = {
+	struct sock_filter code[2 + 2 * CALLS_MAX] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, action),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	struct sock_fprog program = {1, code};
 	struct sigaction sa;
+	char *number;
+
+	while ((number = strsep(&numbers, ",")) && program.len < 2 * CALLS_MAX) {
+		code[program.len++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(number), 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
+	}
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 
 	memset(&sa, 0, sizeof(sa));
 	sa.sa_sigaction = refuse;
@@ -89,6 +97,28 @@ static void record(void)
 {
 	for (int i = 0; i < 100; i++)
 		kymo_event(sandbox, event, kymo_i32(i, i));
+}
+
+static pthread_barrier_t has_started;
+
+static void *wait_for_main(void *main_thread)
+{
+	pthread_barrier_wait(&has_started);
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	write(STDOUT_FILENO, "last\n", 5);
+	return NULL;
+}
+
+static void start_last(pthread_t main_thread)
+{
+	static pthread_t self;
+	pthread_t thread;
+
+	self = main_thread;
+	pthread_barrier_init(&has_started, NULL, 2);
+	if (pthread_create(&thread, NULL, wait_for_main, &self))
+		exit(3);
+	pthread_barrier_wait(&has_started);
 }
 
 #define THREADS 100
@@ -119,9 +149,10 @@ int main(int argc, char **argv)
 	int status = 0;
 	pid_t pid;
 	bool threads = argc == 5 && !strcmp(argv[4], "threads");
+	bool leave = argc == 5 && !strcmp(argv[4], "leave");
 
-	if (argc == 5 && !threads && strcmp(argv[4], "executed")) {
-		if (take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+	if (argc == 5 && !threads && !leave && strcmp(argv[4], "executed")) {
+		if (take_away(argv[1], action_of(argv[2])))
 			return 77;
 		if (!strcmp(argv[4], "exec"))
 			unsetenv("KYMO_OFF");
@@ -129,8 +160,10 @@ int main(int argc, char **argv)
 		execv("/proc/self/exe", argv);
 		return 77;
 	}
+	if (leave)
+		start_last(pthread_self());
 	say("ready");
-	if ((argc != 5 || threads) && take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+	if ((argc != 5 || threads || leave) && take_away(argv[1], action_of(argv[2])))
 		return 77;
 	say("filtered");
 	if (threads)
@@ -149,5 +182,7 @@ int main(int argc, char **argv)
 		say("no plug-in");
 	record();
 	say("done");
+	if (leave)
+		pthread_exit(NULL);
 	_exit(5);
 }
