@@ -110,7 +110,7 @@ static void make_calls(struct trial *t)
 		syscall(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4],
 			c->args[5]);
 	}
-	/* The C library ends the process if a thread that starts cannot register, as others have. */
+	/* The C library ends the process if a thread that starts cannot register as others have. */
 	syscall(SYS_rseq, NULL, 0, 0, 0);
 	t->survived = !ky_writer_has_rseq() || errno == EINVAL;
 	for (;;)
