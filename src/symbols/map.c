@@ -446,7 +446,7 @@ static int sort(struct process *p)
 {
 	uint64_t *highest, end = 0;
 
-	if (p->is_sorted)
+	if (p->is_sorted || !p->n)
 		return 0;
 	highest = reallocarray(p->highest, p->n + 1, sizeof(*highest));
 	if (!highest)

@@ -319,9 +319,11 @@ def test_before_the_state(k):
     t.add("a:at", 0x10801, 0x10800, 2)
     t.add("a:at", 0x11001, 0x11000, 3)
     t.add("a:at", 0x10801, 0x10800, 4, pid=2)
+    t.add("lttng_ust_statedump:start", pid=3)  # of a process whose files were not recorded
+    t.add("a:at", 0x10801, 0x10800, 5, pid=3)
     trace = t.finish(k.top / "trace")
     found = [e["fields"]["ip_symbol"] for e in view(k, trace, "--symbols", "-e", "a:at")]
-    equal(found, ["one.so+0x801", "two.so+0x801", "two.so+0x801", None, None], "symbols")
+    equal(found, ["one.so+0x801", "two.so+0x801", "two.so+0x801", None, None, None], "symbols")
     # Two files were there: without a time, that is nobody's.
     done = k.kymo("sql", "--json", trace, "SELECT symbol(67584), symbol(67584, 1, 0), symbol(67584, 2)")
     rows = json.loads(done.stdout)["rows"]
