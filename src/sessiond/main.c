@@ -23,11 +23,11 @@ static const char help[] =
 	"\n"
 	"  -d, --daemonize      run in the background, log to RUNDIR/log; return when ready\n"
 	"  -b, --background     run in the background, keep the terminal; return when ready\n"
-	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
+	"  -S, --sig-parent     send SIGUSR1 to the starting process when ready\n"
 	"      --bound          end in good order when standard input, a pipe, is closed\n"
 	"      --while-used     end in good order when neither application nor client has been connected\n"
 	"                       for a second, and not when asked by a signal\n"
-	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
+	"  -g, --group=NAME     group that may control root's daemon (default: tracing)\n"
 	"      --max-memory-per-user=SIZE\n"
 	"                       memory for buffers and metadata of one user's applications, with K, M or G\n"
 	"                       (default: half of the machine's)\n"
@@ -50,10 +50,8 @@ static const char help[] =
 	"$KYMO_LIBEXECDIR where kymo-consumerd and kymo-collectd are.\n";
 
 enum {
-	OPT_SIG_PARENT = 256,
-	OPT_BOUND,
+	OPT_BOUND = 256,
 	OPT_WHILE_USED,
-	OPT_GROUP,
 	OPT_MAX_MEMORY,
 	OPT_TAKE_OVER,
 	OPT_NO_COLLECTD,
@@ -65,10 +63,10 @@ enum {
 static const struct option long_options[] = {
 	{"daemonize", no_argument, NULL, 'd'},
 	{"background", no_argument, NULL, 'b'},
-	{"sig-parent", no_argument, NULL, OPT_SIG_PARENT},
+	{"sig-parent", no_argument, NULL, 'S'},
 	{"bound", no_argument, NULL, OPT_BOUND},
 	{"while-used", no_argument, NULL, OPT_WHILE_USED},
-	{"group", required_argument, NULL, OPT_GROUP},
+	{"group", required_argument, NULL, 'g'},
 	{"max-memory-per-user", required_argument, NULL, OPT_MAX_MEMORY},
 	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
 	{"no-collectd", optional_argument, NULL, OPT_NO_COLLECTD},
@@ -99,7 +97,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	enum ky_log_level level = KY_LOG_INFO;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "dbvhV", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "dbSg:vhV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'd':
 			launch.background = launch.detach = true;
@@ -110,7 +108,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		case 'v':
 			level = KY_LOG_DEBUG;
 			break;
-		case OPT_SIG_PARENT:
+		case 'S':
 			launch.sig_parent = true;
 			break;
 		case OPT_BOUND:
@@ -119,7 +117,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		case OPT_WHILE_USED:
 			o->while_used = true;
 			break;
-		case OPT_GROUP:
+		case 'g':
 			o->group = optarg;
 			break;
 		case OPT_MAX_MEMORY:

@@ -100,7 +100,7 @@ def test_readiness_is_told(k):
     told = []
     old = signal.signal(signal.SIGUSR1, lambda *_: told.append(1))
     try:
-        k.start_daemon("--sig-parent", "--pidfile", str(k.top / "pid"), env={"NOTIFY_SOCKET": str(k.top / "notify")})
+        k.start_daemon("-S", "-g", "root", "--pidfile", str(k.top / "pid"), env={"NOTIFY_SOCKET": str(k.top / "notify")})
         equal(manager.recv(100), f"READY=1\nMAINPID={k.daemon.pid}\n".encode(), "message to the service manager")
         wait_for(lambda: told, "SIGUSR1")
         equal((k.top / "pid").read_text(), f"{k.daemon.pid}\n", "pidfile")
