@@ -129,27 +129,6 @@ def test_losses(k):
     check(discarded > 0, "nothing was discarded")
 
 
-def test_much_at_the_end(k):
-    """The kernel's buffers hold more than the consumer's memory when the session ends."""
-    need_tracefs()
-    k.start_daemon()
-    n = 40000
-    out = begin(k, "--syscall", "write", channel=("--subbuf-size=64K", "--num-subbuf=128"))
-    app, pid = spawn(k, n)
-    os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
-    track_and_start(k, pid)
-    switches = [INSTANCES / name / "tracing_on" for name in own_instances(k)]
-    os.kill(consumers(k)[0], signal.SIGSTOP)
-    k.let_go(app)
-    k.finish(app)
-    with subprocess.Popen([kymotest.CLI, "destroy"], env=k.env, stdout=subprocess.DEVNULL) as command:
-        wait_for(lambda: all(int(s.read_text()) == 0 for s in switches), "the kernel to stop recording")
-        os.kill(consumers(k)[0], signal.SIGCONT)
-    equal(command.returncode, 0, "status of the command")
-    events, _, discarded = read(out)
-    equal((len(events), discarded), (2 * n, 0), "recorded and discarded events")
-
-
 def test_order(k):
     """A user event, the kernel's entry and exit of a write, a user event: in this order."""
     need_tracefs()

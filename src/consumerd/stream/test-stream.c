@@ -40,6 +40,7 @@ static int pipe_look(struct source *s, bool flush, bool written)
 		s->head_count++;
 	}
 	s->settled = !p->is_busy;
+	s->more = p->n_waiting;
 	return 0;
 }
 
@@ -214,6 +215,19 @@ static void test_losses(void **state)
 	stream_deinit(&stream);
 }
 
+/* The packet that ends the stream comes behind what the source had no room for at first. */
+static void test_end(void **state)
+{
+	begin(&out.stream, 0);
+	in.source.until = 1000;
+	assert_int_equal(round_of(2 * N_IN_PIPE), 0);
+	assert_int_equal(stream.end.ts, N_IN_PIPE);
+	assert_int_equal(round_of(0), 0);
+	expect_all(0);
+	assert_int_equal(stream.end.ts, 1000);
+	stream_deinit(&stream);
+}
+
 /* A consumer began later than the records that it finds; these cannot be described at once. */
 static void test_losses_before_records(void **state)
 {
@@ -279,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read_once),
 		cmocka_unit_test(test_hurry),
+		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_losses_before_records),
 		cmocka_unit_test(test_losses_in_new_chunk),
