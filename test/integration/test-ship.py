@@ -5,6 +5,7 @@
 the connection and both ends, and can be read meanwhile.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -52,6 +53,24 @@ while True:
         else:
             open(sys.argv[1], "w").write(str(passed))
             sys.exit(0)
+"""
+# listen PORT COMMAND...: gives each connection to a command. connect HOST PORT: passes one on.
+TCP = """import select, socket, subprocess, sys, os
+if sys.argv[1] == "listen":
+    s = socket.create_server(("", int(sys.argv[2])))
+    print("ready", flush=True)
+    while True:
+        c, _ = s.accept()
+        subprocess.Popen(sys.argv[3:], stdin=c, stdout=c)
+        c.close()
+c = socket.create_connection((sys.argv[2], int(sys.argv[3])), timeout=5)
+c.settimeout(None)
+while True:
+    for fd in select.select([0, c], [], [])[0]:
+        data = os.read(0, 65536) if fd == 0 else c.recv(65536)
+        if not data:
+            sys.exit(1)
+        c.sendall(data) if fd == 0 else os.write(1, data)
 """
 
 
@@ -211,6 +230,58 @@ def test_full_disk(k):
     said = ship.communicate(timeout=TIMEOUT)[0]
     equal(ship.returncode, 0, f"exit status: {said}")
     equal(count(pathlib.Path(f"/proc/{k.daemon.pid}/root{disk}/far/s")), total, "events")
+
+
+@contextlib.contextmanager
+def two_hosts(k):
+    """Two network namespaces with a link between them: their names."""
+    names = [f"kymo-{os.getpid()}-{side}" for side in "ab"]
+    if subprocess.run(["ip", "netns", "add", names[0]], capture_output=True).returncode:
+        raise kymotest.Skip("network namespaces need root that may make them (in a container: --privileged)")
+    try:
+        k.run(["ip", "netns", "add", names[1]])
+        k.run(["ip", "-n", names[0], "link", "add", "name", "kymo0", "type", "veth", "peer", "name", "kymo0", "netns", names[1]])
+        for n, name in enumerate(names):
+            k.run(["ip", "-n", name, "addr", "add", f"10.0.0.{n + 1}/24", "dev", "kymo0"])
+            k.run(["ip", "-n", name, "link", "set", "kymo0", "up"])
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def n_packets(trace):
+    return sum(p.stat().st_size // 48 for p in pathlib.Path(trace, "ust").rglob("*.kyx"))
+
+
+def test_cut_link(k):
+    """The link between two hosts is cut while they record; all events arrive."""
+    with two_hosts(k) as (a, b):
+        (k.top / "tcp.py").write_text(TCP)
+        tcp = [sys.executable, str(k.top / "tcp.py")]
+        listener = subprocess.Popen(["ip", "netns", "exec", b, *tcp, "listen", "9000", CLI, "receive", far_of(k)],
+            env=k.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        k.started.append(listener)
+        equal(listener.stdout.readline(), "ready\n", "the other end")
+        k.start_daemon()
+        trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=16", "--switch-timer=20ms"))
+        total = emit(k, EVENTS)
+        ship = start_ship(k, trace, shlex.join(["ip", "netns", "exec", a, *tcp, "connect", "10.0.0.2", "9000"]))
+        far = far_of(k) / trace.name
+        for _ in range(3):
+            before = n_packets(far)
+            total += emit(k, EVENTS)
+            wait_for(lambda: n_packets(far) > before, "events to arrive")
+            k.run(["ip", "-n", b, "link", "set", "kymo0", "down"])
+            total += emit(k, EVENTS)
+            k.run(["ip", "-n", b, "link", "set", "kymo0", "up"])
+        k.kymo("destroy", "s")
+        said = ship.communicate(timeout=TIMEOUT)[0]
+        equal(ship.returncode, 0, f"exit status: {said}")
+        same(trace, far, "copy")
+        equal(count(far), total, "events")
+        listener.kill()
+        listener.wait()
 
 
 def test_follows(k):
