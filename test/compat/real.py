@@ -3,9 +3,9 @@
 """
 real.py [NAME...]: recompiles other people's programs for LTTng-UST, from sources of Debian
 packages, in build-compat/. Compiles their providers with the headers of both tracers. Compares the
-events of QEMU, and the traces of examples, event by event. Builds Tor and zebra of FRR as a whole,
-runs them, and records them. It belongs to 'make compat', which installs what it needs, and takes
-most of an hour.
+events of QEMU and nfs-ganesha, and the traces of examples, event by event. Builds Tor and zebra of
+FRR as a whole, runs them, and records them. It belongs to 'make compat', which installs what it
+needs, and takes most of an hour.
 """
 
 import json
@@ -24,7 +24,7 @@ SOURCE = compat.HERE.parents[1]
 TOP = SOURCE / "build-compat"
 STAGE = TOP / "stage"
 EXAMPLES = pathlib.Path("/usr/share/doc/liblttng-ust-dev/examples")
-PACKAGES = {"qemu": "qemu", "erlang": "erlang", "tor": "tor", "frr": "frr", "libcamera": "libcamera", "suite": "ltt-control"}
+PACKAGES = {"qemu": "qemu", "ganesha": "nfs-ganesha", "erlang": "erlang", "tor": "tor", "frr": "frr", "libcamera": "libcamera", "suite": "ltt-control"}
 ORACLE, OURS = "LTTng-UST", "Kymo"
 # Scripts of these packages need Debian's own python3, which has the modules that they import.
 ENV = {**os.environ, "PATH": "/usr/bin:" + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
@@ -71,7 +71,7 @@ def fetch(packages):
     for package in packages:
         if (TOP / package).exists():
             continue
-        run("apt-get", "source", "-q", "--download-only", package, env=env, log="apt")
+        run("apt-get", "source", "-q", "--download-only", "--tar-only", package, env=env, log="apt")
         archive = next(p for p in TOP.glob(f"{package}_*.orig.tar.*") if p.suffix != ".asc")
         (TOP / package).mkdir()
         run("tar", "xf", archive, "-C", TOP / package, "--strip-components=1")
@@ -144,16 +144,16 @@ def examples(lttng):
     say("examples", "demo, demo-tracef, demo-tracelog, easy-ust and the CMake one compile without warnings")
 
 
-CALL = re.compile(r"TRACEPOINT_EVENT\(\s*qemu,\s*(\w+),\s*TP_ARGS\(([^)]*)\)")
+CALL = re.compile(r"TRACEPOINT_EVENT(?:_INSTANCE\(\s*\w+,|\()\s*(\w+),\s*(\w+),\s*TP_ARGS\(([^)]*)\)")
 
 
-def qemu_calls(header):
-    """Writes a program that emits each event of the header once."""
-    lines = ['#include "qemu/osdep.h"', '#include "trace-ust-all.h"', "int main(void)", "{"]
-    for name, args in CALL.findall(header):
-        types = [] if args.strip() == "void" else [a.strip() for a in args.split(",")][::2]
+def calls(headers, text):
+    """Writes a program that emits each event in the text of the headers once."""
+    lines = [*(f'#include "{h}"' for h in headers), "int main(void)", "{"]
+    for provider, name, args in CALL.findall(text):
+        types = [] if args.strip() in ("", "void") else [a.strip() for a in args.split(",")][::2]
         values = [f'"text {i}"' if "char" in t and "*" in t else f"({t})({i * 77 + 1})" for i, t in enumerate(types)]
-        lines.append(f"\ttracepoint({', '.join(['qemu', name, *values])});")
+        lines.append(f"\ttracepoint({', '.join([provider, name, *values])});")
     return "\n".join([*lines, "\treturn 0;", "}", ""])
 
 
@@ -166,7 +166,7 @@ def qemu(lttng):
     for kind in ("h", "c"):
         run("python3", "scripts/tracetool.py", "--backend=ust", "--group=all", f"--format=ust-events-{kind}", *events,
             work / f"trace-ust-all.{kind}", cwd=TOP / "qemu", log="qemu")
-    (work / "calls.c").write_text(qemu_calls((work / "trace-ust-all.h").read_text()))
+    (work / "calls.c").write_text(calls(["qemu/osdep.h", "trace-ust-all.h"], (work / "trace-ust-all.h").read_text()))
     probes = compile_both("qemu", "trace-ust-all.c", "-I.", cwd=work)
     calls = compile_both("qemu", "calls.c", "-I.", cwd=work)
     programs = {}
@@ -175,6 +175,30 @@ def qemu(lttng):
         libs = ["-llttng-ust"] if system == ORACLE else []
         run("gcc", "-o", programs[system], probes[system], calls[system], *libs, "-ldl", log="qemu")
     compare("qemu", lttng, "qemu:*", [programs[ORACLE]], [programs[OURS]])
+
+
+def ganesha(lttng):
+    """The providers of nfs-ganesha, in a library that the program finds when it starts."""
+    work = TOP / "ganesha-events"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(TOP / "nfs-ganesha" / "src" / "include" / "gsh_lttng", work / "gsh_lttng")
+    shutil.copytree(TOP / "nfs-ganesha" / "src" / "tracing", work / "tracing")
+    for file in (work / "gsh_lttng" / "nfs_rpc.h", work / "tracing" / "nfs_rpc.c"):
+        file.unlink()  # it needs the configured sources
+    headers = sorted(work.glob("gsh_lttng/*.h"))
+    text = "".join(re.sub(r"/\*.*?\*/", "", h.read_text(), flags=re.S) for h in headers)
+    (work / "calls.c").write_text("#define TRACEPOINT_DEFINE\n#define TRACEPOINT_PROBE_DYNAMIC_LINKAGE\n"
+        + calls([h.relative_to(work) for h in headers], text))
+    programs = {}
+    for system in FLAGS:
+        libs, out = ["-llttng-ust"] if system == ORACLE else [], work / system
+        out.mkdir()
+        programs[system] = out / "calls"
+        run("gcc", "-O2", "-w", "-shared", "-fPIC", "-I.", *FLAGS[system], "-o", out / "libtracing.so", *sorted(work.glob("tracing/*.c")), *libs,
+            cwd=work, log="ganesha")
+        run("gcc", "-O2", "-w", "-I.", *FLAGS[system], "-o", programs[system], "calls.c", "-Wl,--no-as-needed", out / "libtracing.so",
+            f"-Wl,-rpath,{out}", *libs, "-ldl", cwd=work, log="ganesha")
+    three_ways(lttng, "ganesha", "*", {s: [] for s in FLAGS}, work, programs)
 
 
 def erlang(lttng):
@@ -416,7 +440,7 @@ def whole(name, text):
     say(name, f"built whole and run: {len(text.splitlines())} events of {len(names)} kinds")
 
 
-TRIED = (examples, both, suite, qemu, erlang, libcamera, frr, tor)
+TRIED = (examples, both, suite, qemu, ganesha, erlang, libcamera, frr, tor)
 
 
 def main():
