@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* export: traces in the formats of other programs. The work is in src/export. */
+#include <sys/stat.h>
+
 #include "cli/opened.h"
 #include "cli/symbols.h"
 
@@ -46,6 +48,14 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
+/* A new file takes the name of an old one: that must be no device, and no link to one. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static int check_options(struct cli *cli, const struct format **ret_format, const char **ret_path)
 {
 	const char *to = cli_get(cli, "to"), *path = cli_get(cli, "output");
@@ -64,6 +74,9 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 		return cli_usage(cli, "--stacks and --symbols need --to=folded");
 	if (!strcmp(path, "-") && !f->is_stream)
 		return cli_usage(cli, "a database or a trace needs a name: -o FILE");
+	if (is_special(path))
+		return cli_fail(cli, "exists", "export: %s is no regular file%s", path,
+			f->is_stream ? ": -o - writes to the standard output" : "");
 	if (!strcmp(path, "-"))
 		cli->result = stderr;
 	*ret_format = f;

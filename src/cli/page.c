@@ -17,14 +17,14 @@ struct output {
 	FILE *file; /* owned */
 };
 
-/* Returns true if there is no such file, or a report, which is replaced. */
+/* Returns true if there is no such file, or a report, which is replaced. Links are not. */
 static bool may_replace(const char *path)
 {
 	char begin[MARK_WITHIN + 1] = "";
 	struct stat st;
 	FILE *f;
 
-	if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && !st.st_size))
+	if (lstat(path, &st) < 0 || (S_ISREG(st.st_mode) && !st.st_size))
 		return true;
 	f = S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
 	if (!f)

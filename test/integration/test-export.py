@@ -408,6 +408,11 @@ def test_errors(k):
     k.kymo("export", trace, "--to=chrome", "-o", k.top / "no" / "x", status=1)
     k.kymo("export", k.top / "missing", "--to=chrome", "-o", "x", status=1, cwd=k.top)
     equal([p for p in k.top.iterdir() if p.name.startswith("x")], [], "files of exports that failed")
+    link = k.top / "link"  # as /dev/stdout is one
+    link.symlink_to(k.top / "target")
+    for to in ("chrome", "perfetto", "sqlite", "csv", "folded", "ctf"):
+        check("no regular file" in k.kymo("export", trace, f"--to={to}", "-o", link, status=1).stderr, f"{to} to a link")
+        check(link.is_symlink(), f"{to} replaced the link")
 
 
 kymotest.main()

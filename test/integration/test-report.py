@@ -571,6 +571,10 @@ def test_page_without_browser(k):
     mine.write_text("not a report")
     check("is not a report" in k.kymo("report", trace, "-o", mine, status=1).stderr, "another's file")
     equal(mine.read_text(), "not a report", "another's file")
+    link = k.top / "link"  # as /dev/stdout is one
+    link.symlink_to(k.top / "target")
+    k.kymo("report", trace, "-o", link, status=1)
+    check(link.is_symlink(), "a link is replaced")
     check("/dev/full" in k.kymo("report", trace, "-o", "/dev/full", status=1).stderr, "a device")
     k.kymo("report", trace, "-o", k.top / "nowhere" / "page.html", status=1)
     check("no event" in k.kymo("report", trace, "-o", k.top / PAGE, "-e", "nothing:*", status=1).stderr, "nothing selected")
