@@ -100,6 +100,10 @@ static int wait_ready(struct private_daemon *d, struct cli *cli, const struct ch
 			return cli_fail(cli, "failed", "interrupted before the command ran");
 		if (has_ended(d)) {
 			read_log(d, said, sizeof(said));
+			if (!*said)
+				return cli_fail(cli, "failed",
+					"the session daemon did not start, and could not write the reason into %s: is that file system full?",
+					d->rundir.path);
 			return cli_fail(cli, "failed", "the session daemon did not start: %s",
 				cli_last_line(said));
 		}

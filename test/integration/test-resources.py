@@ -258,6 +258,16 @@ def test_no_shared_memory_file_system(k):
     equal(len(stop_and_check(k, trace, N)), N, "events recorded")
 
 
+def test_full_run_directory(k):
+    """The command says why it cannot record, in one line, although nobody can write it down."""
+    need_mounts()
+    disk = k.top / "full"
+    disk.mkdir()
+    full = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=64k none "{disk}"; dd if=/dev/zero of="{disk}/file" 2>/dev/null; exec "$0" "$@"']
+    done = k.run([*full, CLI, "record", "-o", k.traces / "r", "--", APPS / "emit"], status=None, env={"TMPDIR": str(disk), "XDG_RUNTIME_DIR": ""})
+    check(done.returncode and len(done.stderr.strip().splitlines()) == 1 and "full?" in done.stderr, f"the command says {done.stderr!r}")
+
+
 def test_read_only_run_directory(k):
     """A daemon reports what it cannot create; programs run."""
     need_mounts()
