@@ -57,8 +57,8 @@ static void check_losses(struct check *c, const struct kymo_value *s)
 			"%" PRIu64 " events discarded and %" PRIu64
 			" not written so far, the last ones seen %s ago",
 			number(s, "discarded"), number(s, "unwritten"),
-			cli_format_usec(
-				text, sizeof(text), (kymo_value_u64(ago) / 1000 + 1) * 1000000, " "));
+			cli_format_usec(text, sizeof(text),
+				(kymo_value_u64(ago) / 1000 + 1) * 1000000, " "));
 	if (number(s, "given_up"))
 		add_problem(c, CHECK_WARNING, s, "%" PRIu64 " damaged buffers were given up",
 			number(s, "given_up"));
