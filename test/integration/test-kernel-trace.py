@@ -86,6 +86,29 @@ def test_requirements(k):
         check(fault in done.stdout, done.stdout)
 
 
+def test_all_requirements(k):
+    """All events of the written list are in a trace as it says; the list is that of the check."""
+    need_tracefs()
+    page = (kymotest.SOURCE / "docs/kernel-trace.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    check(len(listed) > 40 and "syscall_entry_openat" in listed, listed)
+    rules = [name for name in listed if not name.startswith(("lttng_", "syscall_"))]
+    calls = [name.removeprefix("syscall_entry_") for name in listed if name.startswith("syscall_entry_")]
+    if os.uname().machine != "x86_64":
+        rules, calls = [name for name in rules if not name.startswith("x86_")], [c for c in calls if c != "open"]
+    out = record(k, "-k", ",".join(rules), "--syscall=" + ",".join(calls)) / "kernel"
+    metadata = (out / "metadata").read_text()
+    has = set(re.findall(r'^\tname = "(\w+)";$', metadata, re.MULTILINE))
+    wanted = {*rules, *(f"syscall_entry_{c}" for c in calls), *(name for name in listed if name.startswith("lttng_"))}
+    equal(wanted - has, set(), "events that the trace does not describe")
+    done = subprocess.run([CHECKER, out], capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stdout), (0, ""), "what the tools miss")
+    source = pathlib.Path(CHECKER).read_text()
+    equal([name for name in listed if f'"{name}": {{' not in source], [], "events that the check does not know")
+    known = re.findall(r'^    "(\w+)": \{', source, re.MULTILINE)
+    equal([name for name in known if name not in listed], [], "events that the page does not have")
+
+
 def test_buffers(k):
     """record gives the kernel's buffers the size that its options say."""
     need_tracefs()
