@@ -663,7 +663,7 @@ static void test_hostile_receiver(void **state)
 static void test_packer(void **state)
 {
 	const uint64_t ms = 1000000;
-	uint8_t raw[4096], packed[4096], back[4096];
+	uint8_t raw[4096], packed[4096], back[4097];
 	unsigned seed = SEED;
 	struct packer p;
 	size_t n;
@@ -678,13 +678,14 @@ static void test_packer(void **state)
 	packer_account(&p, 600 * ms, 190 * ms, 1000);
 	n = packer_pack(&p, raw, sizeof(raw), packed);
 	assert_in_range(n, 1, sizeof(raw) / 2);
-	assert_int_equal(packer_unpack(packed, n, back, sizeof(back)), 0);
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(raw)), 0);
 	assert_memory_equal(raw, back, sizeof(raw));
-	assert_int_equal(packer_unpack(packed, n, back, sizeof(back) - 1), -EBADMSG);
-	assert_int_equal(packer_unpack(packed, n - 1, back, sizeof(back)), -EBADMSG);
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(raw) - 1), -EBADMSG);
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(raw) + 1), -EBADMSG);
+	assert_int_equal(packer_unpack(packed, n - 1, back, sizeof(raw)), -EBADMSG);
 	packed[n / 2] ^= 0xff;
 	packed[0] ^= 0xff;
-	assert_int_equal(packer_unpack(packed, n, back, sizeof(back)), -EBADMSG);
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(raw)), -EBADMSG);
 	for (size_t i = 0; i < sizeof(raw); i++)
 		raw[i] = (uint8_t)rand_r(&seed);
 	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
