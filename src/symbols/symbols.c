@@ -278,20 +278,43 @@ static const struct place *get_place(struct ky_symbols *s, const struct place *l
 
 /* --- the kernel --- */
 
-/* Reads the first symbols that a trace of the host has. Returns NULL without memory. */
+/* Returns whether the trace is of this machine, since it was started. */
+static bool is_of_this_boot(const struct ky_symbols *s, size_t trace)
+{
+	const char *boot = kymo_reader_env(s->reader, trace, "boot_id");
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char now[64] = "";
+
+	if (f && fgets(now, sizeof(now), f))
+		now[strcspn(now, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return boot && *boot && !strcmp(boot, now);
+}
+
+/*
+ * Reads the first symbols that a trace of the host has; else those of the kernel that runs, if it
+ * wrote the trace. Only root sees these. Returns NULL without memory.
+ */
 static struct kernel *read_kernel(struct ky_symbols *s, const char *host)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
 	struct ky_buf path = {0};
+	bool is_here = false;
 
 	for (size_t i = 0; k && i < kymo_reader_n_traces(s->reader) && !k->symbols; i++) {
 		const struct kymo_trace_info *t = kymo_reader_trace(s->reader, i);
 
+		if (*host && *t->host && strcmp(t->host, host) != 0)
+			continue;
 		path.len = 0;
 		ky_buf_printf(&path, "%s/index/kallsyms", t->path);
-		if (!path.error && (!*host || !*t->host || !strcmp(t->host, host)))
+		if (!path.error)
 			k->symbols = ky_kallsyms_read(path.data);
+		is_here = is_here || is_of_this_boot(s, i);
 	}
+	if (k && !k->symbols && is_here)
+		k->symbols = ky_kallsyms_read("/proc/kallsyms");
 	ky_buf_deinit(&path);
 	if (k) {
 		k->host = host;
