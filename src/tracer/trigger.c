@@ -137,7 +137,8 @@ static void freeze_session(const struct tracer_set *of, uint32_t number)
 /* Says for people which thread has fired, and how long its span was. */
 static void describe(struct ky_set_freeze *f, uint64_t ns)
 {
-	uint64_t who = (uint64_t)(uint32_t)getpid() << 32 | kymo_thread_id();
+	/* A filter may kill for these calls. */
+	uint64_t who = tracer.filtered ? 0 : (uint64_t)(uint32_t)getpid() << 32 | kymo_thread_id();
 
 	__atomic_store_n(&f->who, who, __ATOMIC_RELAXED);
 	__atomic_store_n(&f->ns, ns, __ATOMIC_RELAXED);
@@ -208,9 +209,9 @@ static __attribute__((cold, noinline)) bool handle_met(const struct tracer_trigg
 		leave_set(set);
 		return true;
 	}
-	describe(ky_freeze_of(set->base), ns);
 	if (freezing != UINT32_MAX)
 		freeze_session(ky_container_of(set, struct tracer_set, set), freezing);
+	describe(ky_freeze_of(set->base), ns);
 	record_exempt(hook, payload, len, pieces, n_pieces);
 	for (uint32_t i = 0; i < KY_SET_TRIGGERS; i++)
 		if (fired >> i & 1)
