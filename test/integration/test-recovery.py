@@ -302,10 +302,13 @@ def test_the_command_line_brings_a_successor(k):
     check("takes its sessions over" in done.stderr, done.stderr)
     equal(len(read_trace(trace)[0]), 1000, "events")
     k.kymo("destroy", "s")
+    # The destroyed session is removed after the reply.
+    wait_for(lambda: not any(p.name[0] != "." for p in (k.rundir / "sessions").iterdir()), "no session to be left")
     pid = int((k.rundir / "lock").read_text())
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not kymotest.alive(pid), "the daemon to die")
-    check("no session daemon" in k.kymo("stop", "s", status=1).stderr, "without sessions there is no need of a daemon")
+    said = k.kymo("stop", "s", status=1).stderr
+    check("no session daemon" in said, f"without sessions there is no need of a daemon: {said}")
 
 
 def test_no_sessiond(k):
