@@ -68,7 +68,8 @@ typealias integer {{ size = 32; align = 8; }} := unsigned int;
 typealias integer {{ size = 64; align = 8; }} := unsigned long long;
 trace {{
 	major = 1; minor = 8; byte_order = {order}; uuid = "{uuid.UUID(int=1)}";
-	packet.header := struct {{ unsigned int magic; uint8_t uuid[16]; unsigned int stream_id; unsigned long long stream_instance_id; }};
+	packet.header := struct {{ unsigned int magic; uint8_t uuid[16]; unsigned int stream_id;
+		unsigned long long stream_instance_id; }};
 }};
 env {{ hostname = "made\\"up"; domain = "test"; number = -5; }};
 clock {{ name = c; {clock} offset_s = 1700000000; offset = 12345; }};
@@ -87,13 +88,15 @@ stream {{
 	id = 3;
 	event.header := struct header;
 	packet.context := struct {{
-		time_t timestamp_begin; time_t timestamp_end; unsigned long long content_size; unsigned long long packet_size;
+		time_t timestamp_begin; time_t timestamp_end; unsigned long long content_size;
+		unsigned long long packet_size;
 		unsigned int events_discarded; unsigned int cpu_id;
 	}};
 	event.context := struct {{ integer {{ size = 16; align = 8; signed = 1; }} _tid; }};
 }};
 event {{ name = "made:up"; id = 0; stream_id = 3; loglevel = 4; fields := struct {{ {fields} }}; }};
-event {{ name = "made:far"; id = 70000; stream_id = 3; context := struct {{ string _who; }}; fields := struct {{ }}; }};
+event {{ name = "made:far"; id = 70000; stream_id = 3;
+	context := struct {{ string _who; }}; fields := struct {{ }}; }};
 event {{ name = "made:bare"; id = 2; stream_id = 3; }};
 """
 
@@ -162,18 +165,33 @@ def test_as_babeltrace2_lttng(k):
 
 
 ALL_KINDS = """
-	integer { size = 3; } _b3; integer { size = 13; signed = true; base = hex; } _x13; integer { size = 1; } _bit;
-	integer { size = 7; signed = 1; base = 8; } _o7; integer { size = 40; align = 1; } _u40;
-	integer { size = 64; align = 1; signed = 1; base = o; } _o64; integer { size = 9; base = b; } _b9;
-	integer { size = 16; align = 16; byte_order = be; base = 16; } _be; integer { size = 32; align = 32; byte_order = le; } _le;
-	floating_point { exp_dig = 8; mant_dig = 24; align = 8; } _f; floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = be; } _d;
-	enum : integer { size = 4; signed = 1; } { A, B, C = -3 ... -1, "also \\"B\\"" = 1, D, E = 2, F = 5 ... 7, F = -8 } _e;
+	integer { size = 3; } _b3; integer { size = 13; signed = true; base = hex; } _x13;
+	integer { size = 1; } _bit; integer { size = 7; signed = 1; base = 8; } _o7;
+	integer { size = 40; align = 1; } _u40;
+	integer { size = 64; align = 1; signed = 1; base = o; } _o64;
+	integer { size = 9; base = b; } _b9;
+	integer { size = 16; align = 16; byte_order = be; base = 16; } _be;
+	integer { size = 32; align = 32; byte_order = le; } _le;
+	floating_point { exp_dig = 8; mant_dig = 24; align = 8; } _f;
+	floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = be; } _d;
+	enum : integer { size = 4; signed = 1; } {
+		A, B, C = -3 ... -1, "also \\"B\\"" = 1, D, E = 2, F = 5 ... 7, F = -8
+	} _e;
 	enum : integer { size = 4; } { "x y" = 0 ... 15, odd = 1 } _e2;
-	struct { integer { size = 5; } a; struct { } nothing; struct { string s; integer { size = 8; } _x; } in; } _s[2];
+	struct {
+		integer { size = 5; } a; struct { } nothing;
+		struct { string s; integer { size = 8; } _x; } in;
+	} _s[2];
 	integer { size = 2; } n_seq; integer { size = 11; signed = 1; } _seq[n_seq];
 	enum tag : integer { size = 2; } { _one, two, three, four } _tag;
-	variant <_tag> { integer { size = 8; } _one; string two; struct { floating_point { exp_dig = 8; mant_dig = 24; } f; } three; uint8_t four[3]; } _v;
-	struct { integer { size = 4; align = 8; } len; struct { integer { size = 6; } q[len]; } in[event.fields._n.len]; } _n;
+	variant <_tag> {
+		integer { size = 8; } _one; string two;
+		struct { floating_point { exp_dig = 8; mant_dig = 24; } f; } three; uint8_t four[3];
+	} _v;
+	struct {
+		integer { size = 4; align = 8; } len;
+		struct { integer { size = 6; } q[len]; } in[event.fields._n.len];
+	} _n;
 	integer { size = 8; align = 8; signed = 1; encoding = UTF8; } _text[6];
 	count_t _n_text, _zero; integer { size = 8; align = 8; encoding = ASCII; } _tseq[_n_text];
 	uint8_t _grid[2][3]; uint8_t _last[_zero];
@@ -635,8 +653,9 @@ def write_sparse(path, instance, n_packets, n_records, size, room):
 
 def test_ten_gigabytes(k):
     """
-    Reading takes memory for the packets that overlap in time, whatever the size of the trace: 64 MiB
-    and 4 MiB for each thread are enough for 10 GB. The end of the trace is found by its index.
+    Reading takes memory for the packets that overlap in time, whatever the size of the trace:
+    64 MiB and 4 MiB for each thread are enough for 10 GB. The end of the trace is found by its
+    index.
     """
     n_packets, size, room = 80, 1 << 20, 64 << 20
     trace = write(k.top / "sparse", metadata("le", f"uint8_t _x[{size - 6}]; "))
@@ -793,7 +812,10 @@ def latency(k, trace, *options):
 
 
 def test_stat_latency(k):
-    """Each event B ends the last A of its key, or with fifo the first; without a key, and across streams, too."""
+    """
+    Each event B ends the last A of its key, or with fifo the first; without a key, and across
+    streams, too.
+    """
     work = "made:work_begin..made:work_end"
     one, two = Stream("<", 0, sequence=0), Stream("<", 1, sequence=0)
     one.packet(begin(one, 1000, 1) + begin(one, 1100, 2) + begin(one, 1300, 1) + end(one, 2000, 1) + end(one, 3000, 1))
@@ -840,7 +862,10 @@ def test_stat_latency_exact(k):
 
 
 def test_stat_values(k):
-    """The distribution of a field, and the events with its greatest values, each with the command that shows it."""
+    """
+    The distribution of a field, and the events with its greatest values, each with the command that
+    shows it.
+    """
     trace = simple(k, "values", n_packets=10, n_events=100)
     got = k.kymo_json("stat", str(trace), "--hist=n0", "--top=n0")
     hist, top = got["hist"][0], got["top"][0]
