@@ -15,6 +15,7 @@ their own events. The test runs them, also with the address sanitizer.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,8 @@ WIDE = ["kymo_i32(x, l)", "kymo_u32(x, u)", "kymo_u16(x, u)", "kymo_i8(x, l + n)
     "kymo_net32(x, u)"]
 NARROW = ["kymo_i64(x, l)", "kymo_u32(x, sizeof(n))", "kymo_i32(x, 5L)", "kymo_u8(x, n)", "kymo_i16(x, n + 1)", "kymo_f32(x, d)",
     "kymo_i32(x, (int)l)", "kymo_bool(x, l)", "kymo_u8(x, 1 == l)", "kymo_i32(x, s.bits)"]
+PART = re.compile(r"part-(\d+)")
+ERROR = re.compile(r"^(?=.* error: )", re.MULTILINE)
 
 
 def compile_text(compiler, language, standard, include, text, code=("-fsyntax-only",)):
@@ -104,17 +107,33 @@ def check_code(compiler, include, text):
     return failed
 
 
+def compile_parts(parts, compiler, language, standard, include, head):
+    """
+    Compiles one text; returns its exit status, and the compiler's errors in each of its parts. The
+    lines that follow an error name the macro's place in the part.
+    """
+    text = "".join(f'#line 1 "part-{number}"\n{part}\n' for number, part in enumerate(parts))
+    no_limit = ["-ferror-limit=0"] if compiler == "clang" else []
+    done = compile_text(compiler, language, standard, include, head + text, ["-fsyntax-only", *no_limit])
+    errors = [""] * len(parts)
+    for error in ERROR.split(done.stderr)[1:]:
+        part = PART.search(error)
+        errors[int(part[1]) if part else -1] += error
+    return done.returncode, errors
+
+
 def check_mistakes(compiler, include):
     """
     Returns the number of mistakes that compile, or for which the compiler has another message.
     """
-    failed = 0
+    failed, mistakes = 0, {"(void)n": "", **MISTAKES}
     for language, standard in STANDARDS:
-        for mistake, wanted in {"(void)n": "", **MISTAKES}.items():
-            done = compile_text(compiler, language, standard, include, f"{TYPES}int f(int n);\nint f(int n) {{ {mistake}; return n; }}\n")
-            if (done.returncode != 0) != bool(wanted) or wanted not in done.stderr:
+        parts = [f"int f{i}(int n);\nint f{i}(int n) {{ {mistake}; return n; }}" for i, mistake in enumerate(mistakes)]
+        status, messages = compile_parts(parts, compiler, language, standard, include, TYPES)
+        for (mistake, wanted), said in zip(mistakes.items(), messages):
+            if bool(said) != bool(wanted) or wanted not in said or not status:
                 failed += 1
-                print(f"FAIL {mistake}: {compiler} -std={standard}\n{done.stderr}")
+                print(f"FAIL {mistake}: {compiler} -std={standard}\n{said}")
     return failed
 
 
