@@ -440,8 +440,8 @@ class Kymo:
     def leftovers(self):
         """Ends the daemon and fails when anything is left."""
         if self.daemon:
-            self.kymo("destroy", "--all", status=None)
-            equal(self.request(command="list").get("sessions"), [], "sessions after 'kymo destroy --all'")
+            self.request(command="destroy", all=True)
+            equal(self.request(command="list").get("sessions"), [], "sessions after all were destroyed")
             wait_for(lambda: len(open_fds(self.daemon.pid)) <= len(self.daemon_fds),
                 lambda: f"descriptors of the daemon: {self.new_fds()}")
             self.stop_daemon()
