@@ -244,6 +244,7 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 {
 	struct ky_query *q = ret_query;
 	struct ky_filter_error error = {0};
+	char field[KY_EXPR_PATH_MAX];
 	int r = 0;
 
 	ky_query_init(q, reader);
@@ -261,5 +262,9 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 			       ? cli_usage(cli, "bad filter: %s", error.text)
 			       : cli_usage(cli, "bad filter: %s at character %u", error.text,
 					 error.position);
-	return r < 0 ? no_memory(cli) : CLI_OK;
+	if (r < 0)
+		return no_memory(cli);
+	if (ky_query_lacks_field(q, field))
+		cli_warn(cli, "no event that is selected has a field '%s'", field);
+	return CLI_OK;
 }

@@ -79,21 +79,27 @@ static bool is_name(const struct ky_filter_node *n)
 	return n->op == KY_OP_FIELD || n->op == KY_OP_ELEMENT || n->op == KY_OP_CONTEXT;
 }
 
+bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX])
+{
+	const struct ky_filter_node *n = &e->tree.nodes[i];
+
+	if (!is_name(n))
+		return false;
+	snprintf(path, KY_EXPR_PATH_MAX, "%s%.*s", n->op == KY_OP_CONTEXT ? "$ctx." : "", n->len,
+		n->text);
+	if (n->op == KY_OP_ELEMENT)
+		snprintf(path, KY_EXPR_PATH_MAX, "%.*s[%u]", n->len, n->text, n->index);
+	return true;
+}
+
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields)
 {
 	for (unsigned i = 0; i < e->tree.n_nodes; i++) {
-		const struct ky_filter_node *n = &e->tree.nodes[i];
-		char path[512];
+		char path[KY_EXPR_PATH_MAX];
 
 		fields[i].node = NULL;
-		if (!is_name(n))
-			continue;
-		snprintf(path, sizeof(path), "%s%.*s", n->op == KY_OP_CONTEXT ? "$ctx." : "",
-			n->len, n->text);
-		if (n->op == KY_OP_ELEMENT)
-			snprintf(path, sizeof(path), "%.*s[%u]", n->len, n->text, n->index);
-		if (!ky_field_find(&fields[i], event, path))
+		if (ky_expr_field(e, i, path) && !ky_field_find(&fields[i], event, path))
 			return false;
 	}
 	return true;

@@ -10,6 +10,8 @@
 #include "filter/filter.h"
 #include "reader/field.h"
 
+#define KY_EXPR_PATH_MAX 512
+
 struct ky_expr;
 
 /* 0, -ENOMEM, or -EINVAL and *error. */
@@ -20,6 +22,8 @@ struct ky_expr *ky_expr_copy(const struct ky_expr *e);
 struct ky_expr *ky_expr_free(struct ky_expr *e);
 /* How many fields an expression has at most: the size of the array that is bound. */
 size_t ky_expr_n_fields(const struct ky_expr *e);
+/* Writes the path of field i of these. Returns false if there is none at i. */
+bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX]);
 /* Finds the fields that the expression names. False if the class lacks one. */
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields);

@@ -174,6 +174,28 @@ int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter
 	return 0;
 }
 
+bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
+{
+	size_t n = q->expr ? ky_expr_n_fields(q->expr) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool any = false, found = false;
+
+		if (!ky_expr_field(q->expr, i, path))
+			continue;
+		for (size_t c = 0; c < q->reader->n_classes && !found; c++) {
+			struct ky_field_ref field;
+
+			any |= ky_query_has(q, c);
+			found = ky_query_has(q, c) &&
+				ky_field_find(&field, q->reader->classes[c], path);
+		}
+		if (any && !found)
+			return true;
+	}
+	return false;
+}
+
 /* --- slices --- */
 
 /* Bytes that begin at a time. */

@@ -33,6 +33,11 @@ int ky_query_events(struct ky_query *q, const char *patterns);
 int ky_query_class(struct ky_query *q, size_t class_index);
 /* Sets the filter; replaces an earlier one. Returns 0, -ENOMEM, or -EINVAL and *error. */
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
+/*
+ * Returns true if the filter names a field that no selected class has, and writes its path. Returns
+ * false if no class is selected.
+ */
+bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX]);
 /* Selects a stream, by its rank - 1, and those of other calls. Returns 0 or -ENOMEM. */
 int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */

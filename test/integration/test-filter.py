@@ -252,6 +252,18 @@ def test_refused_by_readers(k):
         equal((said.count("character"), f"at character {place}" in said), (1, True), said)
 
 
+def test_unknown_field(k):
+    """view and stat say that no event has a field of that name."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
+    trace = t.write(k.top / "trace")
+    for command in ("view", "stat"):
+        for field in ("nosuch", "$ctx.nosuch"):
+            said = k.kymo(command, trace, "-f", f"1 == 1 && {field} == 1").stderr
+            check(f"no event that is selected has a field '{field}'" in said, f"{command} says {said!r}")
+        check("has a field" not in k.kymo(command, trace, "-f", "span_tid == 9").stderr, "a field that an event has")
+
+
 def test_caret(k):
     """On a terminal, the message marks the position."""
     k.start_daemon()
