@@ -7,71 +7,83 @@
 
 #include "base/util.h"
 
-#ifdef __LP64__
-#define SYMBOL_OF(info) ELF64_R_SYM(info)
-#else
-#define SYMBOL_OF(info) ELF32_R_SYM(info)
-#endif
-
-/* An object's dynamic section, by tag: of addresses and sizes. */
-struct dynamic {
-	ElfW(Addr) base;
-	ElfW(Addr) at[DT_JMPREL + 1];
+/* An object's tables of dynamic symbols, gABI and the GNU hash table. */
+struct symbols {
+	const ElfW(Sym) * v;
+	const char *names;
+	size_t names_size;
+	size_t n; /* those that the object does not define are among the first n */
 };
 
-static bool read_dynamic(struct dynamic *d, const struct dl_phdr_info *object)
+static const void *address(ElfW(Addr) base, ElfW(Addr) at)
 {
-	const ElfW(Dyn) *entry = NULL;
+	/* The dynamic linker has replaced some addresses in the section by those in memory. */
+	return (const void *)(at < base ? base + at : at);
+}
 
-	memset(d, 0, sizeof(*d));
-	d->base = object->dlpi_addr;
+/* Returns how many bytes there are from `at` to the end of its segment. */
+static size_t rest_of_segment(const struct dl_phdr_info *object, const void *at)
+{
+	ElfW(Addr) from = (ElfW(Addr))at - object->dlpi_addr;
+
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &object->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && from - p->p_vaddr < p->p_filesz)
+			return p->p_filesz - (from - p->p_vaddr);
+	}
+	return 0;
+}
+
+static bool find_symbols(struct symbols *ret, const struct dl_phdr_info *object)
+{
+	const ElfW(Addr) base = object->dlpi_addr;
+	const ElfW(Dyn) *entry = NULL;
+	const uint32_t *gnu_hash = NULL, *hash = NULL;
+
+	memset(ret, 0, sizeof(*ret));
 	for (int i = 0; i < object->dlpi_phnum; i++)
 		if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			entry = (const void *)(d->base + object->dlpi_phdr[i].p_vaddr);
-	for (; entry && entry->d_tag != DT_NULL; entry++)
-		if (entry->d_tag > 0 && entry->d_tag <= DT_JMPREL)
-			d->at[entry->d_tag] = entry->d_un.d_val;
-	return d->at[DT_SYMTAB] && d->at[DT_STRTAB];
-}
-
-/* The dynamic linker has replaced some addresses in the section by those in memory. */
-static const void *address(const struct dynamic *d, ElfW(Sxword) tag)
-{
-	ElfW(Addr) at = d->at[tag];
-
-	return (const void *)(at < d->base ? d->base + at : at);
-}
-
-/*
- * Looks for an undefined symbol of this name among the relocations of a table: each begins with
- * r_offset and r_info.
- */
-static bool table_needs(const struct dynamic *d, ElfW(Sxword) table, ElfW(Addr) size,
-	ElfW(Addr) step, const char *name)
-{
-	const ElfW(Sym) *symbols = address(d, DT_SYMTAB);
-	const char *names = address(d, DT_STRTAB), *relocations = address(d, table);
-
-	for (ElfW(Addr) i = 0; d->at[table] && step && i + step <= size; i += step) {
-		const ElfW(Rel) *r = (const void *)(relocations + i);
-		const ElfW(Sym) *symbol = &symbols[SYMBOL_OF(r->r_info)];
-
-		if (SYMBOL_OF(r->r_info) && symbol->st_shndx == SHN_UNDEF &&
-			!strcmp(names + symbol->st_name, name))
-			return true;
+			entry = (const void *)(base + object->dlpi_phdr[i].p_vaddr);
+	for (; entry && entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_SYMTAB)
+			ret->v = address(base, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_STRTAB)
+			ret->names = address(base, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_STRSZ)
+			ret->names_size = entry->d_un.d_val;
+		else if (entry->d_tag == DT_GNU_HASH)
+			gnu_hash = address(base, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_HASH)
+			hash = address(base, entry->d_un.d_ptr);
 	}
-	return false;
+	if (!ret->v || !ret->names)
+		return false;
+	/*
+	 * The GNU table begins behind the symbols that are not defined, or is empty; the other one
+	 * has all. Without either, all that lies between the symbols and their names, in the same
+	 * segment, is taken for symbols.
+	 */
+	if (gnu_hash && gnu_hash[1] > 1)
+		ret->n = gnu_hash[1];
+	else if (hash)
+		ret->n = hash[1];
+	else if (ret->names > (const char *)ret->v)
+		ret->n = KY_MIN((size_t)(ret->names - (const char *)ret->v),
+				 rest_of_segment(object, ret->v)) /
+			 sizeof(*ret->v);
+	return true;
 }
 
 bool tracer_object_locks(const struct dl_phdr_info *object)
 {
-	static const char name[] = "mlockall";
-	struct dynamic d;
+	struct symbols s;
 
-	return read_dynamic(&d, object) &&
-	       (table_needs(&d, DT_RELA, d.at[DT_RELASZ], d.at[DT_RELAENT], name) ||
-		       table_needs(&d, DT_REL, d.at[DT_RELSZ], d.at[DT_RELENT], name) ||
-		       table_needs(&d, DT_JMPREL, d.at[DT_PLTRELSZ],
-			       d.at[DT_PLTREL] == DT_RELA ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel)),
-			       name));
+	if (!find_symbols(&s, object))
+		return false;
+	for (size_t i = 1; i < s.n; i++)
+		if (s.v[i].st_shndx == SHN_UNDEF && s.v[i].st_name < s.names_size &&
+			!strcmp(s.names + s.v[i].st_name, "mlockall"))
+			return true;
+	return false;
 }
