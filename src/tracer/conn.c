@@ -65,8 +65,8 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) && !is_overflow_mapped()));
 }
 
-/* It was said that a run directory is not trusted. */
-static bool told[TRACER_N_CONNS];
+/* Whether it was reported that a run directory is not trusted. */
+static bool reported[TRACER_N_CONNS];
 
 /*
  * Returns true if files of this user, in conn's run directory, belong to a daemon that may trace
@@ -76,7 +76,7 @@ static bool trusted(const struct tracer_conn *conn, uid_t uid)
 {
 	if (uid == 0 || uid == geteuid() || (uid == OVERFLOW_UID && is_host_daemon(conn)))
 		return true;
-	if (!__atomic_exchange_n(&told[conn - tracer.conns], true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&reported[conn - tracer.conns], true, __ATOMIC_RELAXED))
 		tracer_debug(
 			"%s: not used: it is user %u's, neither root's nor this program's (in a container: docs/containers.md)",
 			conn->dir, (unsigned)uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions that a successor of the daemon could not go on with. No command may wait when the
- * successor learns it, so it keeps the reason for whoever asks later.
+ * successor learns it, so it keeps the reason for later requests.
  */
 #ifndef SESSIOND_MODEL_LOST_H
 #define SESSIOND_MODEL_LOST_H
