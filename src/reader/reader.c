@@ -506,6 +506,10 @@ static int read_metadata(struct ky_trace_reader *r, struct ky_buf *text, const c
 	if (e < 0)
 		fail(r, e, "cannot read the trace: %s: %s", path,
 			e == -EBADMSG ? "this is no metadata of CTF" : strerror(-e));
+	else if (!text->len)
+		e = fail(r, -ENODATA,
+			"cannot read the trace: %s is empty: nothing is recorded yet, or the disk was full",
+			path);
 	free(path);
 	return e;
 }

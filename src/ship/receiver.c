@@ -340,14 +340,17 @@ static int append(int fd, const uint8_t *p, size_t n, uint64_t at, uint64_t end)
 	return ret;
 }
 
-/* A reader sees the text before or after: so it is written anew, and takes the place of the old. */
+/*
+ * A reader sees the text before or after: so it is written anew, and takes the place of the old,
+ * which is not there (-1) at first.
+ */
 static int append_metadata(int parent, int old, const uint8_t *p, size_t n, uint64_t at)
 {
 	_cleanup_free_ uint8_t *text = at + n > METADATA_MAX ? NULL : malloc(at + n);
 	_cleanup_close_ int fd = -1;
 	int ret;
 
-	if (!text || pread(old, text, at, 0) != (ssize_t)at)
+	if (!text || (at && pread(old, text, at, 0) != (ssize_t)at))
 		return text ? -EIO : -EFBIG;
 	memcpy(text + at, p, n);
 	if (unlinkat(parent, NEW_METADATA, 0) < 0 && errno != ENOENT)
@@ -370,13 +373,16 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 {
 	_cleanup_close_ int parent = open_parent(r, path);
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, O_RDWR | O_CREAT);
+	const bool is_metadata = !strcmp(name, "metadata");
+	const uint64_t flags = O_RDWR | (is_metadata ? 0 : (uint64_t)O_CREAT);
+	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, flags);
+	const bool is_new = is_metadata && fd == -ENOENT;
 	const uint64_t end = s->offset + s->raw, known = s->offset + n;
 	uint64_t size;
-	struct stat st;
+	struct stat st = {.st_mode = S_IFREG};
 	int ret;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (!is_new && (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
 		return fail_at(r, fd < 0 ? fd : -EBADF, path);
 	size = *ret_size = (uint64_t)st.st_size;
 	if (s->offset > size)
@@ -387,7 +393,7 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " bytes", r->name, r->max);
 	p += KY_MIN(size, known) - s->offset;
 	n = known - KY_MIN(size, known);
-	if (strcmp(name, "metadata"))
+	if (!is_metadata)
 		ret = append(fd, p, n, size, end);
 	else
 		ret = n == end - size ? append_metadata(parent, fd, p, n, size) : -EPROTO;

@@ -122,10 +122,15 @@ def memories(pid):
     found, writable = {}, {}
     for fd, link, _ in kymotest.descriptors(pid):
         match = re.match(r"/memfd:kymo-(\w+)", link)
-        if match:
-            flags = int(re.search(r"flags:\s*(\d+)", pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text())[1], 8)
-            found[match[1]] = found.get(match[1], 0) + 1
-            writable[match[1]] = writable.get(match[1], 0) + (flags & os.O_ACCMODE == os.O_RDWR)
+        if not match:
+            continue
+        try:
+            info = pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text()
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        flags = int(re.search(r"flags:\s*(\d+)", info)[1], 8)
+        found[match[1]] = found.get(match[1], 0) + 1
+        writable[match[1]] = writable.get(match[1], 0) + (flags & os.O_ACCMODE == os.O_RDWR)
     return found, writable
 
 
@@ -142,8 +147,10 @@ def test_descriptors(k, n=12):
         k.let_go(app)
         k.read_until(app, "done")
     sets = {"rings": n, "consumed": n}
-    equal(memories(k.daemon.pid), ({**sets, "metadata": 1, "session": 1}, {**sets, "metadata": 1, "session": 1}), "the daemon's")
     wait_for(lambda: {name: memories(consumer(k))[0].get(name) for name in sets} == sets, "the sets to reach the consumer")
+    # The daemon closes a moment later, after it has passed them on.
+    both = {**sets, "metadata": 1, "session": 1}
+    wait_for(lambda: memories(k.daemon.pid) == (both, both), lambda: f"the daemon's to be {both}: {memories(k.daemon.pid)}")
     found, writable = memories(consumer(k))
     # the trace's, and the one for a successor
     check(found["metadata"] <= 2, f"the consumer's: {found}")
