@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -94,8 +95,8 @@ def same(trace, far, what):
     check(ours == theirs, f"{what}: their bytes")
 
 
-def start_ship(k, trace, command, *options):
-    p = subprocess.Popen([CLI, "ship", trace, f"exec:{command}", *options], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def start_ship(k, trace, command, *options, within=()):
+    p = subprocess.Popen([*within, CLI, "ship", trace, f"exec:{command}", *options], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     k.started.append(p)
     return p
 
@@ -158,17 +159,30 @@ def test_slow_link(k):
     check(passed < size * 3 / 4, f"{passed} bytes were sent of {size}")
 
 
+def sizes_of(directory):
+    """Yields path and stat of the regular files below, without those that are removed meanwhile."""
+    for path in pathlib.Path(directory).rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            info = path.stat()
+            if stat.S_ISREG(info.st_mode):
+                yield path, info
+
+
 def used(trace):
     """Returns the disk space of the streams, without the two pages that a packet keeps."""
-    found = [p for p in pathlib.Path(trace, "ust").rglob("*") if p.is_file()]
-    space = sum(p.stat().st_blocks * 512 for p in found if p.parent.name != "index" and p.name != "metadata")
-    return max(space - sum(p.stat().st_size // 48 * 8192 for p in found if p.parent.name == "index"), 0)
+    space = 0
+    for path, info in sizes_of(trace / "ust"):
+        if path.parent.name == "index":
+            space -= info.st_size // 48 * 8192
+        elif path.name != "metadata":
+            space += info.st_blocks * 512
+    return max(space, 0)
 
 
 def has_expired(k, trace, limit):
     """Is what was recorded, 25 bytes or more for each event, in files that take little space?"""
     recorded = k.kymo_json("status", "s")["session"]["recorded"]
-    written = sum(p.stat().st_size for p in pathlib.Path(trace, "ust").rglob("*") if p.is_file())
+    written = sum(info.st_size for _, info in sizes_of(trace / "ust"))
     return written > recorded * 25 and used(trace) < limit * 2
 
 
@@ -237,6 +251,38 @@ def test_full_disk(k):
     said = ship.communicate(timeout=TIMEOUT)[0]
     equal(ship.returncode, 0, f"exit status: {said}")
     equal(count(pathlib.Path(f"/proc/{k.daemon.pid}/root{disk}/far/s")), total, "events")
+
+
+def test_full_disk_here(k):
+    """
+    The disk of a spool is full while the other end stays away: what finds no room is discarded.
+    When the other end is back, the session goes on, because its bytes give back their space.
+    """
+    disk = k.start_daemon_with_disk("2m")
+    inside = ["nsenter", "-m", "-t", str(k.daemon.pid)]
+    trace = pathlib.Path(f"/proc/{k.daemon.pid}/root{disk}/s")
+    k.kymo("create", "s", f"--output={disk}/s")
+    k.kymo("enable-channel", "c", "--subbuf-size=64K", "--num-subbuf=16", "--switch-timer=20ms")
+    k.kymo("enable-event", "-c", "c", "emit:*")
+    k.kymo("start", "s")
+    total = emit(k, 1000)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+    (k.top / "down").touch()
+    ship = start_ship(k, disk / "s", breakable(k), "--spool=4M", within=inside)
+    wait_for((trace / ".shipping").exists, "the command to try")
+    for _ in range(12):
+        total += emit(k, EVENTS)
+    wait_for(lambda: "No space left" in k.kymo("status", "s").stdout, "the full disk")
+    (k.top / "down").unlink()
+    wait_for(lambda: used(trace) < 256 << 10, "space to be given back")
+    total += emit(k, 1000)
+    k.kymo("destroy", "s")
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 0, f"exit status: {said}")
+    far = far_of(k) / trace.name
+    equal(count(far), total, "events that arrived or were counted")
+    arrived = len(kymotest.read_trace(far)[0])
+    check(1000 < arrived < total, f"{arrived} events of {total} arrived")
 
 
 @contextlib.contextmanager
