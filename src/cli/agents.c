@@ -181,8 +181,7 @@ static void put_loggers(struct ky_buf *to, const struct kymo_value *loggers)
 int agents_filter(struct cli *cli, const struct agent_domain *d, const struct kymo_value *loggers,
 	struct ky_buf *to)
 {
-	size_t iter = 0;
-	const char *filter = cli_args_next(&cli->args, "filter", &iter);
+	const char *filter = cli_get(cli, "filter");
 	int code;
 
 	put_loggers(to, loggers);

@@ -168,9 +168,25 @@ static int no_option_long(struct cli_args *a, const char *name, size_t len)
 	return -EINVAL;
 }
 
-static void keep(struct cli_args *a, const struct cli_option *opt, const char *value)
+/* The same value again is the same wish; of two, neither is what was meant for sure. */
+static int keep(struct cli_args *a, const struct cli_option *opt, const char *value)
 {
+	for (size_t i = 0; i < a->n_given && opt->arg && *opt->arg != '+'; i++) {
+		struct cli_given *g = &a->given[i];
+
+		if (g->opt != opt)
+			continue;
+		if (g->value && value && strcmp(g->value, value)) {
+			snprintf(a->why, sizeof(a->why),
+				"option '--%s' can be given once only: '%.64s' or '%.64s'?",
+				opt->name, g->value, value);
+			return -EINVAL;
+		}
+		g->value = value ? value : g->value;
+		return 0;
+	}
 	a->given[a->n_given++] = (struct cli_given){opt, value};
+	return 0;
 }
 
 /* An option's argument is the next one of the command line; *i moves on to it. */
@@ -179,15 +195,14 @@ static int keep_with_next(
 {
 	if (*i + 1 >= argc || !strcmp(argv[*i + 1], "--")) {
 		snprintf(a->why, sizeof(a->why), "option '--%s' needs an argument: %s", opt->name,
-			opt->arg);
+			cli_option_arg(opt));
 		return -EINVAL;
 	}
-	keep(a, opt, argv[++*i]);
-	return 0;
+	return keep(a, opt, argv[++*i]);
 }
 
-/* False if it is none, or of an option that the command does not have. */
-static bool keep_alias(struct cli_args *a, const char *name, size_t len)
+/* -ENOENT if it is none, or of an option that the command does not have. */
+static int keep_alias(struct cli_args *a, const char *name, size_t len)
 {
 	const struct cli_option *opt;
 
@@ -195,11 +210,9 @@ static bool keep_alias(struct cli_args *a, const char *name, size_t len)
 		if (strlen(aliases[i].name) != len || memcmp(aliases[i].name, name, len))
 			continue;
 		opt = find_long(a->table, aliases[i].own, strlen(aliases[i].own));
-		if (opt)
-			keep(a, opt, aliases[i].value);
-		return opt;
+		return opt ? keep(a, opt, aliases[i].value) : -ENOENT;
 	}
-	return false;
+	return -ENOENT;
 }
 
 static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
@@ -207,29 +220,30 @@ static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
 	const struct cli_option *opt = find_long(a->table, name, len);
+	int r;
 
 	if (!opt)
 		opt = find_long(cli_common_options, name, len);
-	if (!opt && !equals && keep_alias(a, name, len))
-		return 0;
-	if (!opt)
-		return no_option_long(a, name, len);
+	if (!opt) {
+		r = equals ? -ENOENT : keep_alias(a, name, len);
+		return r == -ENOENT ? no_option_long(a, name, len) : r;
+	}
 	if (equals && !opt->arg) {
 		snprintf(a->why, sizeof(a->why), "option '--%s' takes no argument", opt->name);
 		return -EINVAL;
 	}
-	if (opt->arg && *opt->arg != '[' && !equals)
+	if (opt->arg && *cli_option_arg(opt) != '[' && !equals)
 		return keep_with_next(a, opt, argc, argv, i);
-	keep(a, opt, equals ? equals + 1 : NULL);
-	return 0;
+	return keep(a, opt, equals ? equals + 1 : NULL);
 }
 
 /* "-x", "-xVALUE", "-x VALUE", and several letters in one argument. */
 static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
 {
 	const struct cli_option *opt;
+	int r = 0;
 
-	for (const char *p = argv[*i] + 1; *p; p++) {
+	for (const char *p = argv[*i] + 1; *p && !r; p++) {
 		opt = find_letter(a->table, *p);
 		if (!opt)
 			opt = find_letter(cli_common_options, *p);
@@ -237,11 +251,11 @@ static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
 			return no_option_letter(a, *p);
 		if (opt->arg && !p[1])
 			return keep_with_next(a, opt, argc, argv, i);
-		keep(a, opt, opt->arg ? p + 1 : NULL);
+		r = keep(a, opt, opt->arg ? p + 1 : NULL);
 		if (opt->arg)
 			break;
 	}
-	return 0;
+	return r;
 }
 
 /* Each character of the command line gives at most one option. */
@@ -293,7 +307,7 @@ void cli_args_deinit(struct cli_args *a)
 
 const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter)
 {
-	assert(find_long(a->table, name, strlen(name)));
+	assert(*find_long(a->table, name, strlen(name))->arg == '+');
 	while (*iter < a->n_given) {
 		const struct cli_given *g = &a->given[(*iter)++];
 

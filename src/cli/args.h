@@ -13,11 +13,18 @@ struct cli_option {
 	char letter;	  /* short form, or 0 */
 	/*
 	 * name of the argument in the help; NULL: the option takes none; "[=NAME]": it may be left
-	 * out, and comes behind '='
+	 * out, and comes behind '='; "+" in front: the option may be repeated, and each value
+	 * counts
 	 */
 	const char *arg;
 	const char *help; /* one line */
 };
+
+/* The name of its argument, or NULL. */
+static inline const char *cli_option_arg(const struct cli_option *o)
+{
+	return o->arg && *o->arg == '+' ? o->arg + 1 : o->arg;
+}
 
 /* One option as it was given. */
 struct cli_given {
@@ -47,8 +54,9 @@ enum cli_parse_mode {
 
 /*
  * Parses argv[0 .. argc-1], which has no program or command name. Returns 0, -ENOMEM, -EINVAL for
- * an unknown option, or -EOPNOTSUPP for one that this version does not have yet; a->why then has
- * the reason. The caller calls cli_args_deinit in any case.
+ * an unknown option or a second value of one that has one only, or -EOPNOTSUPP for one that this
+ * version does not have yet; a->why then has the reason. The caller calls cli_args_deinit in any
+ * case.
  */
 int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
 	int argc, char **argv);
@@ -56,9 +64,9 @@ void cli_args_deinit(struct cli_args *a);
 
 /* Returns true if the option was given. It must be in the table, or a common one. */
 bool cli_args_has(const struct cli_args *a, const char *name);
-/* Returns the value that was given last, or NULL. */
+/* Returns the value that was given, or NULL. Of an option of which each value counts: the last. */
 const char *cli_args_get(const struct cli_args *a, const char *name);
-/* Returns the next value of a repeatable option, NULL at the end. *iter starts at 0. */
+/* Returns the next value of an option of which each counts, NULL at the end. *iter starts at 0. */
 const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter);
 
 #endif

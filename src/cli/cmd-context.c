@@ -6,7 +6,7 @@
 #include "proto/context.h"
 
 static const struct cli_option options[] = {
-	{"type", 't', "TYPE", "what to record; TYPE[,TYPE]..., may be repeated"},
+	{"type", 't', "+TYPE", "what to record; TYPE[,TYPE]..., may be repeated"},
 	{"list", 0, NULL, "show the types and end"},
 	CLI_OPTION_USERSPACE,
 	CLI_OPTION_KERNEL,

@@ -19,9 +19,9 @@
 #define MAX_CONDITIONS 16
 
 static const struct cli_option options[] = {
-	{"fail-if", 0, "COND",
+	{"fail-if", 0, "+COND",
 		"exit with 1 if COND holds for a span: 'p99 > +10%', 'median > +1ms'"},
-	{"latency", 0, "A..B,...",
+	{"latency", 0, "+A..B,...",
 		"compare the time from each event A to event B: see 'kymo stat'"},
 	{"to", 0, "folded", "write stacks with a number for each side, for flame graphs"},
 	{"output", 'o', "FILE", "with --to: the file; default: standard output"},

@@ -17,7 +17,7 @@ static const struct cli_option enable_options[] = {
 	{"all", 'a', NULL, "all events: the pattern '*'"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
-	{"exclude", 'x', "PATTERN", "but not these; several are separated by commas"},
+	{"exclude", 'x', "+PATTERN", "but not these; several are separated by commas"},
 	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
 	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
 	CLI_OPTION_FILTER,

@@ -13,7 +13,7 @@
 static const struct cli_option options[] = {
 	{"span", 0, "NAME",
 		"the span to explain, as 'kymo stat' lists it; default: the one whose longest instances add most time"},
-	{"pair", 0, "A..B,...",
+	{"pair", 0, "+A..B,...",
 		"take two events as begin and end of a span: of a thread, or those with the same FIELD; may be repeated"},
 	{"slowest", 0, "N|P%|'>TIME'",
 		"which instances are slow: so many, so many percent, or those longer than TIME (20ms or '>20ms'); default: what the trace shows"},

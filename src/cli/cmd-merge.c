@@ -20,7 +20,7 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "the directory, new or empty"},
-	{"flows", 0, "FLOW", "narrow the offsets by what can only be later; see below"},
+	{"flows", 0, "+FLOW", "narrow the offsets by what can only be later; see below"},
 	{0},
 };
 

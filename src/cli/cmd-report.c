@@ -18,7 +18,7 @@ static const struct cli_option options[] = {
 		"list at most N events with their fields, the first half and the last (default 5000000)"},
 	{"explain", 0, "SPAN",
 		"also say why the slow instances of SPAN are slow, with links to examples"},
-	{"symbols", 0, "[=DIR|FIELD,...]",
+	{"symbols", 0, "+[=DIR|FIELD,...]",
 		"look for the files of programs, whose functions the page names, in DIR (with '/') first"},
 	CLI_SELECT_OPTIONS,
 	{0},

@@ -22,7 +22,7 @@ static const struct cli_option clear_options[] = {
 static const struct cli_option enable_options[] = {
 	{"timer", 0, "USEC", "every so many microseconds; ms, s, m and h may follow"},
 	{"size", 0, "SIZE", "when so many bytes were written; K, M and G may follow"},
-	{"keep", 0, "N|SIZE|AGE",
+	{"keep", 0, "+N|SIZE|AGE",
 		"keep so many chunks, bytes (K, M, G) or seconds (s, m, h, d) of them; repeatable"},
 	CLI_OPTION_MAX_DISK,
 	CLI_OPTION_KEEP_FREE,

@@ -80,6 +80,21 @@ static void print_changed(struct cli *cli, const struct kymo_value *channel)
 	putchar('\n');
 }
 
+/* Adds the i-th KEY=VALUE. */
+static int add_pair(struct cli *cli, struct kymo_value *params, size_t i)
+{
+	char key[CLI_KEY_MAX], other[CLI_KEY_MAX];
+
+	cli_pair_key(key, cli_arg(cli, i));
+	for (size_t j = 0; j < i; j++) {
+		cli_pair_key(other, cli_arg(cli, j));
+		if (!strcmp(key, other) && strcmp(cli_arg(cli, i), cli_arg(cli, j)))
+			return cli_usage(cli, "%s can be given once only: '%s' or '%s'?", key,
+				cli_arg(cli, j), cli_arg(cli, i));
+	}
+	return cli_params_pair(cli, params, cli_arg(cli, i));
+}
+
 static int run(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
@@ -89,7 +104,7 @@ static int run(struct cli *cli)
 	if (!code && cli_has(cli, "channel"))
 		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
 	for (size_t i = 0; !code && cli_arg(cli, i); i++)
-		code = cli_params_pair(cli, params, cli_arg(cli, i));
+		code = add_pair(cli, params, i);
 	if (!code)
 		code = cli_request(cli, "set", params, &reply);
 	if (code)

@@ -398,10 +398,10 @@ static int run(struct cli *cli)
 static const struct cli_option options_of_stat[] = {
 	{"by", 0, "NAME,...",
 		"count by values: name, process, thread, cpu, stream, or a field or context"},
-	{"latency", 0, "A..B,...",
+	{"latency", 0, "+A..B,...",
 		"the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
-	{"hist", 0, "FIELD", "the distribution of a field of numbers"},
-	{"top", 0, "FIELD", "the events with the greatest values of a field of numbers"},
+	{"hist", 0, "+FIELD", "the distribution of a field of numbers"},
+	{"top", 0, "+FIELD", "the events with the greatest values of a field of numbers"},
 	{"locks", 0, NULL,
 		"who waited for which lock, held by whom, and where: of 'kymo record --with=pthread'"},
 	{"memory", 0, NULL,

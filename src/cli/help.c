@@ -6,11 +6,12 @@
 
 static void print_option(FILE *to, const struct cli_option *o)
 {
+	const char *arg = cli_option_arg(o) ?: "";
 	char left[80];
 
 	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter ? '-' : ' ',
 		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name,
-		o->arg && *o->arg != '[' ? "=" : "", o->arg ? o->arg : "");
+		*arg && *arg != '[' ? "=" : "", arg);
 	fprintf(to, "%-*s", OPTION_COLUMN, left);
 	if (strlen(left) >= OPTION_COLUMN)
 		fprintf(to, "\n%*s", OPTION_COLUMN, "");
@@ -62,7 +63,7 @@ static struct kymo_value *describe_option(const struct cli_option *o)
 
 	kymo_value_set_string(v, "name", o->name);
 	kymo_value_set_string(v, "letter", o->letter ? (const char[]){o->letter, '\0'} : "");
-	kymo_value_set_string(v, "argument", o->arg ? o->arg : "");
+	kymo_value_set_string(v, "argument", cli_option_arg(o) ?: "");
 	kymo_value_set_string(v, "help", o->help);
 	return v;
 }

@@ -145,13 +145,10 @@ int cli_params_domain(struct cli *cli, struct kymo_value *params, bool channel)
 
 int cli_params_filter(struct cli *cli, struct kymo_value *params)
 {
-	size_t iter = 0;
-	const char *filter = cli_args_next(&cli->args, "filter", &iter);
+	const char *filter = cli_get(cli, "filter");
 
 	if (!filter)
 		return CLI_OK;
-	if (cli_args_next(&cli->args, "filter", &iter)) /* the last alone would surprise */
-		return cli_usage(cli, "there can be one --filter only: join them, '(A) && (B)'");
 	return cli_params_added(cli, kymo_value_set_string(params, "filter", filter));
 }
 

@@ -90,7 +90,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	}
 #define CLI_OPTION_EVENT                                                                           \
 	{                                                                                          \
-		"event", 'e', "PATTERN",                                                           \
+		"event", 'e', "+PATTERN",                                                          \
 			"record what matches PATTERN[,PATTERN]..., not all; may be repeated"       \
 	}
 #define CLI_OPTION_FILTER                                                                          \

@@ -10,11 +10,11 @@
 #include "cli/cli.h"
 
 #define CLI_OPTIONS_PROBES                                                                                                    \
-	{"probe", 0, "SYMBOL[+OFF]", "an event where the kernel gets to this place"},                                         \
-		{"function", 0, "PATTERN",                                                                                    \
+	{"probe", 0, "+SYMBOL[+OFF]", "an event where the kernel gets to this place"},                                        \
+		{"function", 0, "+PATTERN",                                                                                   \
 			"events where these functions of the kernel begin and end"},                                          \
 	{                                                                                                                     \
-		"userspace-probe", 0, "PATH:SYMBOL[+OFF]",                                                                    \
+		"userspace-probe", 0, "+PATH:SYMBOL[+OFF]",                                                                   \
 			"an event where any process gets to this place of a program; 'sdt:PATH:PROVIDER:NAME': its own probe" \
 	}
 

@@ -15,7 +15,7 @@
 
 /* clang-format off */
 #define CLI_SYMBOLS_OPTION \
-	{"symbols", 0, "[=DIR|FIELD,...]", "show functions and lines of addresses; look for files in DIR (with '/') first"}
+	{"symbols", 0, "+[=DIR|FIELD,...]", "show functions and lines of addresses; look for files in DIR (with '/') first"}
 /* clang-format on */
 
 #define CLI_SYMBOLS_MAX 32 /* directories; fields */
@@ -36,7 +36,7 @@ struct cli_symbols {
 /* clang-format off */
 #define CLI_FOLDED_OPTIONS \
 	{"stacks", 0, "spans|calls", "folded: stacks of spans, or the context callstack (default: spans, if there are any)"}, \
-	{"symbols", 0, "[=DIR,...]", "folded: look for the files of programs in DIR first"}
+	{"symbols", 0, "+[=DIR,...]", "folded: look for the files of programs in DIR first"}
 /* clang-format on */
 
 /* Reads the option. Reports what is wrong; returns an exit code. */

@@ -10,8 +10,9 @@
 
 static const struct cli_option table[] = {
 	{"session", 's', "SESSION", ""},
-	{"exclude", 'x', "PATTERN", ""},
+	{"exclude", 'x', "+PATTERN", ""},
 	{"all", 'a', NULL, ""},
+	{"sample", 0, "[=HZ]", ""},
 	{"userspace", 'u', NULL, ""},
 	{0},
 };
@@ -57,6 +58,17 @@ static void test_repeated(void **state)
 	assert_null(cli_args_next(&a, "exclude", &iter));
 	assert_string_equal(cli_args_get(&a, "exclude"), "d");
 	cli_args_deinit(&a);
+	/* harmless */
+	assert_int_equal(
+		parse(&a, CLI_PARSE_MIXED,
+			LINE("-a", "--session=c", "--sample=9", "-aa", "-s", "c", "--sample")),
+		0);
+	assert_string_equal(cli_args_get(&a, "session"), "c");
+	assert_string_equal(cli_args_get(&a, "sample"), "9");
+	cli_args_deinit(&a);
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("--sample", "--sample=9")), 0);
+	assert_string_equal(cli_args_get(&a, "sample"), "9");
+	cli_args_deinit(&a);
 }
 
 static void test_ends(void **state)
@@ -98,6 +110,10 @@ static void test_refused(void **state)
 	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
+	refuse(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
+		LINE("-s", "a", "x", "--session=b"));
+	refuse(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
+		LINE("-sa", "--session", "a", "-s", ""));
 	refuse(-EOPNOTSUPP,
 		"option '-k' (--kernel) is not supported: this command is not about the kernel",
 		LINE("-k"));

@@ -237,7 +237,7 @@ def test_refused(k):
         equal(done.stderr.strip(), f"kymo: {says}", f"refusal of {text!r}")
     for command in (["enable-event", ITEM], ["record", "true"]):
         done = k.kymo(command[0], "-f", "n == 1", "-f", "n == 2", *command[1:], status=2)
-        check("one --filter only" in done.stderr, f"two filters: {done.stderr}")
+        check("'--filter' can be given once only: 'n == 1' or 'n == 2'?" in done.stderr, f"two filters: {done.stderr}")
     reply = k.request(command="enable-event", session="s", patterns=[ITEM], filter="n = 5")
     equal((reply["code"], reply["position"]), ("usage", 3), "refusal on the control socket")
     equal(k.kymo_json("status", "s")["session"]["channels"], [], "channels after rules that were all refused")

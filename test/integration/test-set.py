@@ -178,6 +178,8 @@ def test_refusals(k):
     ):
         said = k.kymo("set", given, status=status).stderr
         check(words in said, f"{given}: {said}")
+    said = k.kymo("set", "switch-timer=1s", "read-timer=0", "switch-timer=2s", status=2).stderr
+    check("switch-timer can be given once only: 'switch-timer=1s' or 'switch-timer=2s'?" in said, said)
     said = k.kymo("enable-channel", "b", "--switch-timer=5", status=2).stderr
     check("from 100us to 1h" in said, said)
     said = k.kymo("enable-channel", "b", "--overwrite", "--blocking-timeout=inf", status=2).stderr
