@@ -33,7 +33,7 @@ static int map_session(struct consumerd *c, int fd)
 	return 0;
 }
 
-/* Reports which directory the trace is in. */
+/* Reports which directory the trace is in, and its file system's room. */
 static void note_place(struct consumerd *c)
 {
 	struct stat st;
@@ -42,6 +42,7 @@ static void note_place(struct consumerd *c)
 		return;
 	c->session->output_device = st.st_dev;
 	c->session->output_file = st.st_ino;
+	round_note_room(c, ky_loop_now_ns());
 }
 
 /* A directory that cannot be used is reported to the daemon, and is no error here. */

@@ -80,8 +80,7 @@ static void set_timer(struct consumerd *c)
 	__atomic_store_n(&c->session->due_ns, ky_list_empty(&c->sets) ? 0 : next, __ATOMIC_RELAXED);
 }
 
-/* Reports how much room the file system has. The session daemon does not look at it itself. */
-static void note_room(struct consumerd *c, uint64_t now)
+void round_note_room(struct consumerd *c, uint64_t now)
 {
 	struct statvfs st;
 
@@ -100,7 +99,7 @@ static void timer_due(struct ky_timer *timer)
 	drain(c, false, now);
 	bounds_enforce(c, now);
 	kernel_watch(c);
-	note_room(c, now);
+	round_note_room(c, now);
 	if (retirement_proceed(c))
 		report_stats(c, 0);
 	set_timer(c);

@@ -17,6 +17,11 @@ void round_deinit(struct consumerd *c);
 void round_flush(struct consumerd *c);
 /* Looks at all sources, and writes nothing. */
 void round_look(struct consumerd *c);
+/*
+ * Reports how much room the file system has, ten times a second at most. The session daemon does
+ * not look at it itself.
+ */
+void round_note_room(struct consumerd *c, uint64_t now);
 /* Runs a round as soon as the loop turns. */
 void round_soon(struct consumerd *c);
 /* Writes all that can be written, and counts the rest. Nothing is drained afterwards. */

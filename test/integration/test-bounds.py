@@ -152,7 +152,13 @@ def test_usage(k):
         check(k.kymo("enable-rotation", "s", *args, status=2).stderr, args)
     k.kymo("enable-rotation", "s", "--max-disk=10K", status=2)
     k.kymo("create", "t", "-o", k.traces / "t", "--max-disk=10K", status=2)
+    # more than the disk has: as the first command of a session, and later
+    for args in (("enable-rotation", "s"), ("create", "t", "-o", k.traces / "t")):
+        check("bytes cannot stay free: the disk of the trace has" in k.kymo(*args, "--keep-free=9000000G", status=2).stderr, args)
+    refused = k.kymo("add-trigger", "-s", "s", "--when=disk-free < 9000000G", "--do=notify", status=1).stderr
+    check("would always be true" in refused, refused)
     equal([s["name"] for s in k.kymo_json("list")["sessions"]], ["s"], "sessions")
+    equal(k.kymo_json("status", "s")["session"]["rotation"].get("keep_free", 0), 0, "bound after refusals")
 
 
 kymotest.main()

@@ -145,6 +145,19 @@ enum outcome run_clear(struct request *r)
 	return request_await(r, request_outcome);
 }
 
+/* A bound that no removal can keep would remove everything. */
+static enum outcome check_room(struct request *r, uint64_t keep_free)
+{
+	struct ky_resume_session memory;
+
+	if (!consumer_read_memory(&recording_of(r->session)->consumer, &memory) ||
+		!memory.disk_size || keep_free < memory.disk_size)
+		return DONE;
+	return request_refuse(r, "usage",
+		"%" PRIu64 " bytes cannot stay free: the disk of the trace has %" PRIu64 " in all",
+		keep_free, memory.disk_size);
+}
+
 static enum outcome set_schedule(struct request *r, const struct rotation_schedule *schedule)
 {
 	rotation_set_schedule(&recording_of(r->session)->rotation, schedule);
@@ -203,6 +216,8 @@ enum outcome run_enable_rotation(struct request *r)
 			"a trace of at most %" PRIu64
 			" bytes is not possible: from %u, which is 1M",
 			max_disk, MAX_DISK_MIN);
+	if (check_room(r, request_bytes(r, "keep_free")) == REFUSED)
+		return REFUSED;
 	return set_schedule(r, &schedule);
 }
 

@@ -741,11 +741,16 @@ static bool is_of_kernel(const struct session *s, const struct condition *c)
 const char *trigger_refusal(const struct session *s, const struct trigger_spec *spec)
 {
 	enum condition_kind kind = spec->condition.kind;
+	struct ky_resume_session memory;
 	bool writes = !s->snapshot && *s->output;
 
 	if (!writes && (kind == WHEN_BYTES_RATE || kind == WHEN_SIZE || kind == WHEN_BUFFERS ||
 			       kind == WHEN_DISK_FREE || kind == WHEN_ROTATED))
 		return "it writes no trace, so the condition would never be true";
+	if (kind == WHEN_DISK_FREE && !spec->condition.percent &&
+		consumer_read_memory(&recording_of(s)->consumer, &memory) && memory.disk_size &&
+		spec->condition.limit > memory.disk_size)
+		return "its disk is smaller than that, so the condition would always be true";
 	if (!writes && trigger_has_action(spec, DO_ROTATE))
 		return "it writes no trace, so there is nothing to rotate";
 	if (!*s->output && trigger_has_action(spec, DO_SNAPSHOT))
