@@ -34,8 +34,9 @@ static int find_kymo(char *path, size_t size)
 
 static int start(const struct env *e, const char *dir)
 {
-	char *argv[] = {(char *)"kymo", (char *)"-q", (char *)"load", (char *)"--missing",
-		(char *)dir, NULL};
+	/* -n: if this daemon ends meanwhile, the sessions are its successor's to load */
+	char *argv[] = {(char *)"kymo", (char *)"-q", (char *)"-n", (char *)"load",
+		(char *)"--missing", (char *)dir, NULL};
 	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	char path[PATH_MAX];
 	int ret = null < 0 ? -errno : find_kymo(path, sizeof(path));

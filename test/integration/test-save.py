@@ -6,6 +6,7 @@ its directory of sessions once.
 """
 
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -189,6 +190,11 @@ def started(k):
     return sorted(s["name"] for s in k.request(command="list")["sessions"] if s["state"] == "started")
 
 
+def loaded(k):
+    """The daemon has no child any more that loads sessions."""
+    return not kymotest.children(k.daemon.pid, "kymo -q")
+
+
 def test_directory_of_the_daemon(k):
     """
     The daemon loads its sessions once: not again when it takes over a killed predecessor's. A bad
@@ -209,11 +215,28 @@ def test_directory_of_the_daemon(k):
     k.daemon = None
     k.start_daemon(f"--sessions={directory}")
     wait_for(lambda: k.daemon_log().count("bad.json:3: unknown member 'nam'") == 2, "the second reading")
+    wait_for(lambda: loaded(k), "the end of the second reading")
     equal(started(k), ["one", "two"], "sessions after the daemon's death")
     equal(len(list(k.traces.iterdir())), 2, "traces")
     k.kymo("stop", "-a")
     for s in k.kymo_json("list")["sessions"]:
         equal(k.kymo_json("status", s["name"])["session"]["recorded"], 10, f"events of {s['name']}")
+
+
+def test_daemon_ends_first(k):
+    """The command that loads the sessions of a daemon that has ended starts none in its place."""
+    directory = k.top / "sessions.d"
+    directory.mkdir()
+    os.mkfifo(directory / "one.json")
+    writer = os.open(directory / "one.json", os.O_RDWR)
+    k.start_daemon(f"--sessions={directory}")
+    wait_for(lambda: not loaded(k), "the command that loads")
+    loader = kymotest.children(k.daemon.pid, "kymo -q")[0]
+    k.stop_daemon()
+    os.write(writer, profile(k, "one").encode())
+    os.close(writer)
+    wait_for(lambda: not kymotest.alive(loader), "its end")
+    equal(kymotest.processes_with(k.mark), [], "processes without a daemon")
 
 
 kymotest.main()
