@@ -179,11 +179,16 @@ def need_unshare(*options):
 # ---- processes
 
 
+def state_of(pid):
+    """Returns the letter of the process's state, "Z" if there is none."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    return "Z"
+
+
 def alive(pid):
     """Returns true while the process runs; a zombie does not run."""
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
-    return False
+    return state_of(pid) != "Z"
 
 
 def open_paths(pid):

@@ -220,6 +220,8 @@ class Held:
         (self.k.top / "hold").unlink()
         pid = int(held.read_text())
         held.unlink()
+        # it writes its number first, and a signal to continue that comes before the stop is lost
+        wait_for(lambda: kymotest.state_of(pid) == "T", "the snapshot's consumer to stop")
         return client, pid
 
 
