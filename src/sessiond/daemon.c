@@ -15,6 +15,7 @@
 #include "sessiond/model/surplus.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/process.h"
+#include "sessiond/peers/program-places.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
 #include "sessiond/peers/steps.h"
@@ -185,6 +186,7 @@ static void on_signal(struct ky_loop *loop, int signo)
 	agents_reap(&d->agents);
 	preset_reap();
 	triggers_reap(&d->env);
+	program_places_reap(&d->peers);
 	consumers_reap_abandoned();
 }
 
@@ -481,6 +483,7 @@ void daemon_deinit(struct daemon *d)
 	agents_deinit(&d->agents, d->env.handing_over);
 	ky_list_foreach_safe (r, r_tmp, &d->control.requests, node)
 		request_free(r);
+	program_places_cancel(&d->peers);
 	ky_list_foreach_safe (c, c_tmp, &d->control.clients, node)
 		client_free(c);
 	ky_list_foreach_safe (s, s_tmp, &d->env.sessions, node)

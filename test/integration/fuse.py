@@ -36,7 +36,7 @@ class HungFiles:
             self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         except OSError as e:
             raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
-        if self.libc.mount(b"hung", self.path, b"fuse", 0, f"fd={self.fd},rootmode=40000,user_id=0,group_id=0".encode()):
+        if self.libc.mount(b"hung", self.path, b"fuse", 0, f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other".encode()):
             os.close(self.fd)
             raise Skip(f"a FUSE file system cannot be mounted: {os.strerror(ctypes.get_errno())}")
         self.thread = threading.Thread(target=self.serve)

@@ -23,6 +23,7 @@ import time
 
 import kymotest
 from emitcheck import SCALE, check_values
+from fuse import HungFiles
 from kymotest import CLI, SESSIOND, check, equal, wait_for
 from program import Daemon, Program
 
@@ -446,6 +447,43 @@ def test_member_probes_are_looked_up(k):
     secret.replace(own)
     refused = carol.kymo("enable-channel", "-k", "kernel0", status=1)
     check("file was changed meanwhile" in refused.stderr, refused.stderr)
+    carol.kymo("destroy", "s")
+
+
+MANY_REQUESTS = """
+import json, socket, sys
+connections = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[2]))]
+for s in connections:
+    s.connect("/run/kymo/control.sock")
+    s.sendall(sys.argv[1].encode() + b"\\n")
+for s in connections:
+    print(json.loads(s.makefile().readline())["error"], flush=True)
+"""
+
+
+def test_member_probes_wait(k):
+    """
+    While a member's program is on files that do not answer, only the member's commands wait, and
+    not for ever.
+    """
+    searches_max = 8  # of a user: src/sessiond/peers/program-places.c
+    probes_daemon(k)
+    carol = User(k, "carol")
+    carol.kymo("create", "s", "-o", carol.home / "t")
+    mount = carol.home / "hung"
+    mount.mkdir()
+    with HungFiles(mount) as files:
+        request = {"command": "enable-event", "session": "s", "domain": "kernel", "kind": "userspace-probe",
+            "place": f"{mount}/program:main", "patterns": ["of_carol"]}
+        many = carol.spawn("python3", "-c", MANY_REQUESTS, json.dumps(request), str(searches_max))
+        wait_for(lambda: files.asked, "a child of the daemon's to look")
+        equal([s["name"] for s in k.kymo_json("list")["sessions"]], ["s"], "sessions")
+        wait_for(lambda: "too many searches" in enable_probe(carol, f"{PROBED}:no_such"), "the limit")
+        check(many.poll() is None, "the daemon has waited for the files")
+        said = many.communicate(timeout=kymotest.TIMEOUT)[0].splitlines()
+    equal(set(said), {f"{mount}/program: it cannot be read in time"}, "refusals")
+    equal(len(said), searches_max, "refusals")
+    wait_for(lambda: not enable_probe(carol, f"{PROBED}:probed_function"), "the children to be forgotten")
     carol.kymo("destroy", "s")
 
 

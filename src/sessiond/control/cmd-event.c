@@ -261,7 +261,7 @@ static enum outcome enable_rules(struct request *r, struct rule **rules, bool ke
 	if (!c || !is_for(r, c, kernel) || (kernel && !request_kernel_rules(r, rules))) {
 		if (made)
 			channel_free(c);
-		return REFUSED;
+		return r->refusal.code ? REFUSED : request_await(r, run_enable_event);
 	}
 	for (size_t i = 0; rules[i]; i++)
 		note_variants(r, c, rules[i]);
@@ -283,6 +283,8 @@ enum outcome run_enable_event(struct request *r)
 	struct rule **rules;
 	bool kernel;
 
+	if (r->refusal.code) /* by what it has waited for */
+		return REFUSED;
 	if (!request_is_kernel(r, &kernel) || !patterns_valid(r, "patterns", RULES_MAX) ||
 		!patterns_valid(r, "exclude", RULE_EXCLUSIONS_MAX) ||
 		!levels_valid(r, &type, &level) || !take_filter(r, kernel, &filter))

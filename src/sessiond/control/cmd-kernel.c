@@ -128,12 +128,36 @@ static bool put_definitions(struct request *r, struct ky_buf *lines)
 	return !r->refusal.code;
 }
 
+static void place_found(struct request_op *o, int status, const char *message)
+{
+	if (status < 0)
+		request_refuse(o->request, "not-found", "%s", message);
+	else if (!(o->request->definitions = strdup(message)))
+		request_no_memory(o->request);
+}
+
+/* The request is carried out again when the place is found. */
+static void find_program_place(struct request *r, const char *name, const char *place)
+{
+	struct request_op *o = request_op_new(r, r->session, place_found);
+	char why[REQUEST_ERROR_MAX];
+	int ret;
+
+	if (!o) {
+		request_no_memory(r);
+		return;
+	}
+	ret = program_places_find(r->env->peers, &r->peer, place, name, &o->op, why, sizeof(why));
+	if (ret < 0) {
+		request_op_free(o);
+		request_refuse(r, ret == -EBUSY ? "busy" : "not-found", "%s", why);
+	}
+}
+
 /* The daemon believes what root has found in the program; for others it looks for itself. */
 static bool put_program_place(
 	struct request *r, struct ky_buf *lines, const char *name, const char *place)
 {
-	char why[TRACEFS_WHY_MAX];
-
 	if (!r->peer.uid)
 		return put_definitions(r, lines);
 	if (name[strspn(name, NAME_CHARS)] || !*name || strlen(name) >= 64)
@@ -141,9 +165,11 @@ static bool put_program_place(
 			"'%s' cannot name an event: use up to 63 letters, digits and '_'", name);
 	else if (strncmp(place, "sdt:", 4) != 0 && strchr(strrchr(place, ':') ?: place, '+'))
 		request_refuse(r, "permission", "only root may probe a program at an offset");
-	else if (program_places(lines, &r->peer, place, name, why, sizeof(why)) < 0)
-		request_refuse(r, "not-found", "%s", why);
-	return !r->refusal.code;
+	else if (!r->definitions)
+		find_program_place(r, name, place);
+	else
+		ky_buf_puts(lines, r->definitions);
+	return r->definitions != NULL;
 }
 
 /* "SYMBOL", "MODULE:SYMBOL", "SYMBOL+OFFSET" */
@@ -177,7 +203,7 @@ static bool put_functions(struct request *r, struct ky_buf *lines, const char *p
 	return !r->refusal.code;
 }
 
-/* Makes the lines that define the rule's events. */
+/* Makes the lines that define the rule's events. Returns false as request_kernel_rules() does. */
 static bool take_probe(struct request *r, struct rule *rule)
 {
 	const char *place = request_string(r, "place");
@@ -203,9 +229,9 @@ static bool take_probe(struct request *r, struct rule *rule)
 		rule->place = strdup(place);
 	}
 	ky_buf_deinit(&lines);
-	if (!r->refusal.code && (!rule->probe || !rule->place))
+	if (is_valid && !r->refusal.code && (!rule->probe || !rule->place))
 		request_no_memory(r);
-	return !r->refusal.code;
+	return is_valid && !r->refusal.code;
 }
 
 bool request_kernel_rules(struct request *r, struct rule **rules)

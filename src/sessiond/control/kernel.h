@@ -10,7 +10,10 @@
 bool request_is_kernel(struct request *r, bool *ret_kernel);
 /* Opens tracefs. Refuses the request and returns false if that fails. */
 bool request_kernel_opens(struct request *r);
-/* Makes kernel rules of them. Refuses the request and returns false if one cannot be. */
+/*
+ * Makes kernel rules of them. If one cannot be, refuses the request and returns false. Also returns
+ * false when the request has to wait for an operation: then it is carried out again.
+ */
 bool request_kernel_rules(struct request *r, struct rule **rules);
 /* Returns whether the request's patterns name the rule. */
 bool request_names_rule(struct request *r, const struct rule *rule);

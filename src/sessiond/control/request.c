@@ -40,6 +40,7 @@ struct request *request_free(struct request *r)
 	ky_list_remove(&r->node);
 	json_object_put(r->params);
 	json_object_put(r->reply);
+	free(r->definitions);
 	free(r);
 	return NULL;
 }

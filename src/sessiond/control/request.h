@@ -42,6 +42,7 @@ struct request {
 	bool session_lost;	    /* that has happened */
 	struct channel *channel;    /* of that session, for a command that waits; channels stay */
 	struct refusal refusal;
+	char *definitions;  /* of a member's probe, once its place is found; or NULL */
 	struct ky_list ops; /* struct request_op: of operations that have not ended */
 	/* of what it waits for in applications and consumers */
 	struct barrier barrier;

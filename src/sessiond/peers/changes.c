@@ -59,6 +59,7 @@ void peers_init(
 	ky_list_init(&p->processes);
 	ky_list_init(&p->messages);
 	ky_list_init(&p->commands);
+	ky_list_init(&p->searches);
 	collector_init(c, e);
 	agents_init(a, e);
 	p->observer = (struct observer){.set_prepared = orders_add_set,

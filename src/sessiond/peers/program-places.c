@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,20 +12,35 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "kernel/elf-places.h"
 #include "sessiond/kernel/probes.h"
+#include "sessiond/peers/peers.h"
 #include "sessiond/peers/program.h"
-#include "svc/loop.h"
 
-#define CHILD_S	    2	  /* then the child ends, and the daemon does not wait any longer */
-#define ANSWER_MAX  60000 /* bytes of all places */
-#define ERROR_BEGIN '!'	  /* of an answer that is none */
+#define CHILD_S		  20 /* then the child ends, and the search too */
+#define USER_SEARCHES_MAX 8
+#define SEARCHES_MAX	  64
+#define ANSWER_MAX	  60000 /* bytes of all places */
+#define ERROR_BEGIN	  '!'	/* of an answer that is none */
 
 struct target {
 	char path[PATH_MAX];
 	char provider[256]; /* "": a function */
 	char symbol[256];
+};
+
+struct search {
+	struct ky_list node; /* in peers->searches, until the child was reaped */
+	struct target target;
+	char name[64];			/* of the events */
+	char identity[PROBES_FILE_MAX]; /* "": the child has not opened the file yet */
+	char text[ANSWER_MAX + 1];
+	uid_t uid;
+	pid_t pid; /* of the child; 0: it was reaped */
+	int socket;
+	struct ky_watch watch;
+	struct ky_timer timer;
+	struct op *op; /* NULL: done */
 };
 
 /* Divides the text. Paths may have colons. */
@@ -97,7 +111,7 @@ static int become(int socket, const struct ky_peer *peer)
 }
 
 static void __attribute__((noreturn))
-search(int socket, const struct ky_peer *peer, const struct target *t)
+run_child(int socket, const struct ky_peer *peer, const struct target *t)
 {
 	struct ky_buf places = {.max = ANSWER_MAX};
 	char path[32];
@@ -122,43 +136,6 @@ search(int socket, const struct ky_peer *peer, const struct target *t)
 }
 
 /* ---- in the daemon ---- */
-
-/* Starts the child as a child of init. Returns the socket to it, or -errno. */
-static int start(const struct ky_peer *peer, const struct target *t)
-{
-	int ends[2];
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	pid = fork();
-	if (!pid) {
-		if (fork())
-			_exit(0);
-		search(ends[1], peer, t);
-	}
-	close(ends[1]);
-	if (pid > 0 && waitpid(pid, NULL, 0) == pid)
-		return ends[0];
-	close(ends[0]);
-	return -EAGAIN;
-}
-
-/* Receives a message. Returns 0, or -errno with the reason. */
-static int receive(int socket, uint64_t until, char *text, size_t size, char *why, size_t why_size)
-{
-	struct pollfd p = {.fd = socket, .events = POLLIN};
-	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
-	ssize_t n = -1;
-
-	if (poll(&p, 1, now < until ? (int)((until - now) / KY_NS_PER_MS) : 0) == 1)
-		n = recv(socket, text, size - 1, MSG_DONTWAIT);
-	text[n > 0 ? n : 0] = '\0';
-	if (n > 0 && *text != ERROR_BEGIN)
-		return 0;
-	snprintf(why, why_size, "%s", n > 0 ? text + 1 : "it cannot be read in time");
-	return n > 0 ? -EINVAL : -ETIMEDOUT;
-}
 
 /* The child's line: a suffix of the name, a space, offset and arguments. */
 static bool put_line(struct ky_buf *lines, const struct target *t, const char *name,
@@ -190,32 +167,184 @@ static int put_lines(struct ky_buf *lines, const struct target *t, const char *n
 	return lines->error;
 }
 
-int program_places(struct ky_buf *lines, const struct ky_peer *peer, const char *place,
-	const char *name, char *why, size_t why_size)
+static void search_free(struct search *s)
 {
-	uint64_t until = ky_clock_ns(CLOCK_MONOTONIC) + CHILD_S * 1000 * KY_NS_PER_MS;
-	char identity[PROBES_FILE_MAX + 256], *places, reason[200] = "not enough memory";
-	struct target t;
-	int socket, ret;
+	ky_timer_cancel(&s->timer);
+	ky_watch_remove(&s->watch);
+	ky_close(s->socket);
+	ky_list_remove(&s->node);
+	free(s);
+}
 
-	if (!parse(&t, place) || strpbrk(t.path, " \t\n#")) {
+/* Ends the search, but not before the child: a user may have so many of them. */
+static void complete(struct search *s, int status, const char *text)
+{
+	struct op *op = s->op;
+
+	s->op = NULL;
+	ky_timer_cancel(&s->timer);
+	ky_watch_remove(&s->watch);
+	if (s->pid)
+		kill(s->pid, SIGKILL);
+	else
+		search_free(s);
+	op_done(op, status, text);
+}
+
+static void fail(struct search *s, int status, const char *why)
+{
+	char text[PATH_MAX + 256];
+
+	snprintf(text, sizeof(text), "%s: %s", s->target.path, why);
+	complete(s, status, text);
+}
+
+static void timed_out(struct ky_timer *t)
+{
+	fail(ky_container_of(t, struct search, timer), -ETIMEDOUT, "it cannot be read in time");
+}
+
+static void found(struct search *s)
+{
+	struct ky_buf lines = {0};
+	int ret = put_lines(&lines, &s->target, s->name, s->identity, s->text);
+
+	if (ret < 0)
+		fail(s, ret, strerror(-ret));
+	else
+		complete(s, 0, lines.data);
+	ky_buf_deinit(&lines);
+}
+
+/* The child sends the file's identity, then the places, or an error. */
+static void receive(struct ky_watch *w, uint32_t events)
+{
+	struct search *s = ky_container_of(w, struct search, watch);
+	ssize_t n = recv(s->socket, s->text, sizeof(s->text) - 1, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	s->text[KY_MAX(n, 0)] = '\0';
+	if (n <= 0)
+		fail(s, -EIO, "it cannot be read");
+	else if (*s->text == ERROR_BEGIN)
+		fail(s, -EINVAL, s->text + 1);
+	else if (*s->identity)
+		found(s);
+	else if ((size_t)n < sizeof(s->identity) && probes_is_identity(s->text))
+		memcpy(s->identity, s->text, (size_t)n + 1);
+	else
+		fail(s, -EBADMSG, "it cannot be read");
+}
+
+/* Starts the child. Returns 0 or -errno. */
+static int start(struct search *s, const struct ky_peer *peer)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	s->pid = fork();
+	if (!s->pid)
+		run_child(ends[1], peer, &s->target);
+	close(ends[1]);
+	s->socket = ends[0];
+	return s->pid < 0 ? -errno : 0;
+}
+
+static bool has_room(const struct peers *p, uid_t uid)
+{
+	const struct search *s;
+	unsigned n = 0, of_user = 0;
+
+	ky_list_foreach (s, &p->searches, node) {
+		n++;
+		of_user += s->uid == uid;
+	}
+	return n < SEARCHES_MAX && of_user < USER_SEARCHES_MAX;
+}
+
+static struct search *search_new(const struct ky_peer *peer, const char *name)
+{
+	struct search *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	ky_list_init(&s->node);
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->uid = peer->uid;
+	s->socket = -1;
+	ky_timer_init(&s->timer, timed_out);
+	return s;
+}
+
+static int begin(struct search *s, struct peers *p, const struct ky_peer *peer, struct op *op)
+{
+	struct ky_loop *loop = &p->env->loop;
+	int ret = start(s, peer);
+
+	if (!ret)
+		ret = ky_watch_add(loop, &s->watch, s->socket, EPOLLIN, receive);
+	if (s->pid > 0)
+		ky_list_append(&p->searches, &s->node);
+	if (!ret) {
+		ky_timer_set(loop, &s->timer, CHILD_S * 1000 * KY_NS_PER_MS);
+		s->op = op;
+	} else if (s->pid > 0) {
+		kill(s->pid, SIGKILL);
+	} else {
+		search_free(s);
+	}
+	return ret;
+}
+
+int program_places_find(struct peers *p, const struct ky_peer *peer, const char *place,
+	const char *name, struct op *op, char *why, size_t why_size)
+{
+	struct search *s = search_new(peer, name);
+	int ret = -ENOMEM;
+
+	if (s && (!parse(&s->target, place) || strpbrk(s->target.path, " \t\n#"))) {
 		snprintf(why, why_size, "'%s' is no place of a program", place);
+		search_free(s);
 		return -EINVAL;
 	}
-	places = malloc(ANSWER_MAX + 1);
-	socket = places ? start(peer, &t) : -ENOMEM;
-	ret = KY_MIN(socket, 0);
-	if (!ret)
-		ret = receive(socket, until, identity, sizeof(identity), reason, sizeof(reason));
-	if (!ret && !probes_is_identity(identity))
-		ret = -EBADMSG;
-	if (!ret)
-		ret = receive(socket, until, places, ANSWER_MAX + 1, reason, sizeof(reason));
-	if (!ret)
-		ret = put_lines(lines, &t, name, identity, places);
+	if (s && !has_room(p, peer->uid)) {
+		snprintf(why, why_size,
+			"too many searches for places of programs are under way: try again when they have ended");
+		search_free(s);
+		return -EBUSY;
+	}
+	if (s)
+		ret = begin(s, p, peer, op);
 	if (ret < 0)
-		snprintf(why, why_size, "%s: %s", t.path, reason);
-	ky_close(socket);
-	free(places);
+		snprintf(why, why_size, "cannot look for the place: %s", strerror(-ret));
 	return ret;
+}
+
+void program_places_reap(struct peers *p)
+{
+	struct search *s, *tmp;
+
+	ky_list_foreach_safe (s, tmp, &p->searches, node) {
+		if (!s->pid || waitpid(s->pid, NULL, WNOHANG) != s->pid)
+			continue;
+		s->pid = 0;
+		if (!s->op)
+			search_free(s); /* else its last messages are still to be read */
+	}
+}
+
+void program_places_cancel(struct peers *p)
+{
+	struct search *s, *tmp;
+	struct op *op;
+
+	ky_list_foreach_safe (s, tmp, &p->searches, node) {
+		op = s->op;
+		if (s->pid)
+			kill(s->pid, SIGKILL);
+		search_free(s);
+		op_done(op, -ECANCELED, "the session daemon is ending");
+	}
 }

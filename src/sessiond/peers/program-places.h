@@ -13,19 +13,28 @@
  *  - When the probe is defined, the path must still lead to the file with the same contents: the
  *    kernel gets the open file (kernel/probes.h).
  *
- * The child has no descriptor and no right of the daemon.
+ * The child has no descriptor and no right of the daemon, and the daemon does not wait for it: the
+ * file's disk may never answer.
  */
 #ifndef SESSIOND_PEERS_PROGRAM_PLACES_H
 #define SESSIOND_PEERS_PROGRAM_PLACES_H
 
-#include "base/buf.h"
+#include "sessiond/model/op.h"
 #include "svc/unix.h"
 
+struct peers;
+
 /*
- * Appends the lines that define the events of a place: "/PATH:SYMBOL" or "sdt:/PATH:PROVIDER:NAME".
- * Waits a moment for the child. Returns 0, or -errno with one line in why.
+ * Looks for a place: "/PATH:SYMBOL" or "sdt:/PATH:PROVIDER:NAME". Completes the op when the child
+ * has answered or its time is over; the message is then the lines that define events of this name.
+ * Returns 0, or -errno with one line in why: -EBUSY if the user, or all users, have too many
+ * children that look or cannot be killed.
  */
-int program_places(struct ky_buf *lines, const struct ky_peer *peer, const char *place,
-	const char *name, char *why, size_t why_size);
+int program_places_find(struct peers *p, const struct ky_peer *peer, const char *place,
+	const char *name, struct op *op, char *why, size_t why_size);
+/* Handles SIGCHLD: forgets children that have ended. */
+void program_places_reap(struct peers *p);
+/* The daemon ends: kills the children. */
+void program_places_cancel(struct peers *p);
 
 #endif
