@@ -286,7 +286,8 @@ def test_destroyed_meanwhile(k):
     k.kymo("destroy", "--no-wait")
     os.kill(consumer, signal.SIGCONT)
     said = client.communicate(timeout=kymotest.TIMEOUT)[0]
-    check(str(trace) in said or "destroyed" in said, f"says: {said}")
+    # The third: the consumer was stopped for a second, on a busy machine.
+    check(str(trace) in said or "destroyed" in said or "it is not rotated yet" in said, f"says: {said}")
     wait_for(lambda: not consumers(k), "the consumer to end")
     equal(len(read_trace(trace)[0]), 10, "events")
 
