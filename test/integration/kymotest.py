@@ -176,6 +176,29 @@ def need_unshare(*options):
         raise Skip(f"unshare {' '.join(options)} is not allowed here (in a container: --privileged)")
 
 
+TRACING = pathlib.Path("/sys/kernel/tracing")
+INITIAL_PID_NS = 0xeffffffc
+
+
+def need_tracefs(*places):
+    """Skips the test where kernel events cannot be recorded, or tracefs lacks a place."""
+    if os.geteuid() != 0:
+        raise Skip("kernel events need root")
+    if not (TRACING / "instances").is_dir():
+        raise Skip(f"tracefs is not mounted at {TRACING}, or the kernel has none")
+    if not os.access(TRACING / "instances", os.W_OK):
+        raise Skip(f"no tracefs at {TRACING} that can be written")
+    try:
+        (TRACING / "trace_clock").read_text()
+    except OSError as e:  # kernel lockdown
+        raise Skip(f"tracefs cannot be read: {e.strerror}") from None
+    if os.stat("/proc/self/ns/pid").st_ino != INITIAL_PID_NS:
+        raise Skip("kernel events name processes by their numbers in the initial PID namespace (in a container: --pid=host)")
+    for place in places:
+        if not (TRACING / place).exists():
+            raise Skip(f"this kernel has no {place} in tracefs")
+
+
 # ---- processes
 
 

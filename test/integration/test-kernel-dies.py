@@ -14,9 +14,8 @@ import re
 import signal
 
 import kymotest
-from kymotest import check, consumers, equal, wait_for
+from kymotest import TRACING, check, consumers, equal, wait_for
 
-TRACING = pathlib.Path("/sys/kernel/tracing")
 ALL = os.environ.get("KYMO_TEST_POINTS") == "1"
 PROBED = kymotest.APPS / "probed"
 CALLS = ("mkdirat", "openat", "unlinkat", "sendmsg")
@@ -25,10 +24,7 @@ MADE = re.compile(r'mkdirat\(\d+, "instances/kymo-([0-9a-f]{8})-')
 
 
 def need_tracefs():
-    if os.geteuid() != 0:
-        raise kymotest.Skip("kernel events need root")
-    if not os.access(TRACING / "instances", os.W_OK):
-        raise kymotest.Skip("no tracefs at /sys/kernel/tracing that can be written")
+    kymotest.need_tracefs("events/syscalls")
     kymotest.need_program("strace", "strace")
 
 

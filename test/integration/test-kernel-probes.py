@@ -12,21 +12,15 @@ import shutil
 import signal
 
 import kymotest
-from kymotest import babeltrace, check, consumers, equal, wait_for
+from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
 
-TRACING = pathlib.Path("/sys/kernel/tracing")
 PROBED = kymotest.APPS / "probed"
 STEP = f"sdt:{PROBED}:probed:step"
 N = 500
 
 
-def need_tracefs(file="uprobe_events"):
-    if os.geteuid() != 0:
-        raise kymotest.Skip("probes need root")
-    if not os.access(TRACING / "instances", os.W_OK):
-        raise kymotest.Skip("no tracefs at /sys/kernel/tracing that can be written")
-    if not (TRACING / file).exists():
-        raise kymotest.Skip(f"this kernel has no {file}")
+def need_tracefs(*places):
+    kymotest.need_tracefs(*places or ("uprobe_events",))
 
 
 def events(trace, name):
@@ -225,7 +219,7 @@ def test_refused(k):
 
 def test_kernel_function(k):
     """A probe of the kernel's own: its entry and exit for each call of the tracked process."""
-    need_tracefs("kprobe_events")
+    need_tracefs("kprobe_events", "events/syscalls")
     k.start_daemon()
     out = k.top / "trace"
     k.kymo("create", "s", "-o", out)

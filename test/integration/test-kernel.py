@@ -15,9 +15,8 @@ import signal
 import subprocess
 
 import kymotest
-from kymotest import babeltrace, check, consumers, equal, wait_for
+from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
 
-TRACING = pathlib.Path("/sys/kernel/tracing")
 INSTANCES = TRACING / "instances"
 # a kernel event's name has no colon
 LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?(\w+(?::\w+)?): \{ (?:cpu_id = (\d+))?[^}]* \}, (.*)$", re.MULTILINE)
@@ -27,13 +26,8 @@ N = 2000
 N_ORDER = int(os.environ.get("KYMO_TEST_WRITES", N))  # on each CPU; `make soak` has more
 
 
-def need_tracefs():
-    if os.geteuid() != 0:
-        raise kymotest.Skip("kernel events need root")
-    if not INSTANCES.is_dir():
-        raise kymotest.Skip("tracefs is not mounted at /sys/kernel/tracing, or the kernel has none")
-    if not os.access(INSTANCES, os.W_OK):
-        raise kymotest.Skip("tracefs cannot be written here")
+def need_tracefs(*places):
+    kymotest.need_tracefs("events/syscalls", *places)
 
 
 def own_instances(k):
@@ -118,14 +112,15 @@ def test_losses(k):
     need_tracefs()
     k.start_daemon()
     out = begin(k, "--syscall", "write", channel=("--subbuf-size=4K", "--num-subbuf=4"))
-    app, pid = spawn(k, N)
+    n = N * os.sysconf("SC_PAGE_SIZE") // 4096  # a sub-buffer has a page at least
+    app, pid = spawn(k, n)
     track_and_start(k, pid)
     os.kill(consumers(k)[0], signal.SIGSTOP)
     k.let_go(app)
     k.finish(app)
     os.kill(consumers(k)[0], signal.SIGCONT)
     k.kymo("stop")
-    _, discarded = check_writes(k, out, N)
+    _, discarded = check_writes(k, out, n)
     check(discarded > 0, "nothing was discarded")
 
 
@@ -435,7 +430,7 @@ def test_filter_names(k):
     need_tracefs()
     k.start_daemon()
     out = begin(k, "--syscall", "openat", "-f", "flags & O_DIRECTORY && dfd == \"AT_FDCWD\"")
-    for channel, rule in (("a", "flags & 0200000 && dfd == -100"), ("b", "ret == -ENOENT"), ("c", "ret == -2")):
+    for channel, rule in (("a", f"flags & {os.O_DIRECTORY} && dfd == -100"), ("b", "ret == -ENOENT"), ("c", "ret == -2")):
         done = k.kymo("enable-event", "-k", "-c", channel, "--syscall", "openat", "-f", rule)
     check("in the kernel: ret == -2" in done.stdout, done.stdout)
     done = k.kymo("enable-event", "-k", "--syscall", "openat", "-f", "flags == \"O_CREATE\"", status=2)
@@ -453,7 +448,7 @@ def test_filter_names(k):
 
 def test_contexts(k):
     """Contexts are in each record."""
-    need_tracefs()
+    need_tracefs("options/stacktrace")
     k.start_daemon()
     out = begin(k, "--syscall", "write")
     k.kymo("add-context", "-k", "-t", "pid,procname,callstack-kernel")
@@ -581,6 +576,8 @@ def test_snapshot(k):
 def test_snapshot_size(k):
     """--max-size takes the newest events; the others are counted."""
     need_tracefs()
+    if os.sysconf("SC_PAGE_SIZE") != 4096:
+        raise kymotest.Skip("sub-buffers of 4 KiB need pages of that size")
     k.start_daemon()
     k.kymo("create", "s", "--snapshot", "-o", k.top / "snapshots")
     k.kymo("enable-channel", "-k", "kernel0", "--subbuf-size=4K", "--num-subbuf=128")
