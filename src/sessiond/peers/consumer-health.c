@@ -29,7 +29,9 @@ bool consumer_is_stuck(const struct consumer *c)
 {
 	uint64_t silence = consumer_silence_ns(c);
 
-	return silence && (silence > STUCK_NS || proc_state_is(c->process, ") T"));
+	/* A busy machine may leave it without a CPU for seconds. */
+	return silence && (silence > STUCK_NS ? !proc_state_is(c->process, ") R")
+					      : proc_state_is(c->process, ") T"));
 }
 
 void consumer_put_silence(const struct consumer *c, struct ky_buf *to)

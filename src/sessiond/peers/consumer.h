@@ -153,8 +153,8 @@ void consumers_reap_abandoned(void);
  */
 uint64_t consumer_silence_ns(const struct consumer *c);
 /*
- * Returns whether commands should stop waiting for it: at once if it is stopped, else after some
- * seconds.
+ * Returns whether commands should stop waiting for it: at once if it is stopped, after some seconds
+ * if it hangs, but not while it waits for a CPU.
  */
 bool consumer_is_stuck(const struct consumer *c);
 /*
