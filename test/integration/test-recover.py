@@ -231,7 +231,7 @@ def view(k, trace):
 def copies(k, *options, channel=ROOMY, env=None):
     """
     Yields (counts before the copy, events in the trace then, events that a copy of the buffers
-    holds).
+    holds, discarded events by then).
     """
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
     k.start_daemon()
@@ -247,7 +247,8 @@ def copies(k, *options, channel=ROOMY, env=None):
         done = recover(k, copy, "-o", out)
         equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
         there = (k.top / f"trace-{n}" / "ust").exists()
-        yield counted, by_thread(view(k, k.top / f"trace-{n}") if there else []), by_thread(read_trace(out)[0])
+        lost = k.kymo_json("status")["session"]["discarded"]
+        yield counted, by_thread(view(k, k.top / f"trace-{n}") if there else []), by_thread(read_trace(out)[0]), lost
         for path in (copy, out, k.top / f"trace-{n}"):
             shutil.rmtree(path, ignore_errors=True)
         victim.app.send_signal(signal.SIGCONT)
@@ -258,13 +259,14 @@ def copies(k, *options, channel=ROOMY, env=None):
 
 
 def check_copies(k, *options, channel=ROOMY, env=None):
-    for counted, written, held in copies(k, *options, channel=channel, env=env):
+    for counted, written, held, lost in copies(k, *options, channel=channel, env=env):
+        missing = []
         for thread, n in enumerate(counted):
             seen = held[0, thread]
             equal(seen, sorted(set(seen)), "events of a copy: each once, in order")
-            both = set(seen) | set(written[0, thread])
-            missing = set(range(n)) - both
-            check(not missing, f"{len(missing)} of {n} events are neither in the trace nor in the copy (KYMO_TEST_SEED={SEED}), as {sorted(missing)[:5]}")
+            missing += sorted(set(range(n)) - set(seen) - set(written[0, thread]))
+        # A consumer that gets no CPU for a while lets full buffers discard events.
+        check(len(missing) <= lost, f"{len(missing)} of {counted} events are neither in the trace nor in the copy, {lost} were discarded (KYMO_TEST_SEED={SEED}), as {missing[:5]}")
 
 
 def test_copies(k):
@@ -281,7 +283,7 @@ def test_copies_without_rseq(k):
 
 
 def test_copies_in_overwrite_mode(k):
-    for counted, _, held in copies(k, channel=("--overwrite", *ROOMY)):
+    for counted, _, held, _ in copies(k, channel=("--overwrite", *ROOMY)):
         for thread, n in enumerate(counted):
             seen = held[0, thread]
             equal(seen, list(range(seen[0], seen[-1] + 1)), "events of a copy")
@@ -291,7 +293,7 @@ def test_copies_in_overwrite_mode(k):
 
 def test_copies_of_small_rings(k):
     """The buffers are overwritten all the time: the records in a copy are whole."""
-    for _, _, held in copies(k, channel=("--overwrite", "--subbuf-size=4K", "--num-subbuf=4")):
+    for _, _, held, _ in copies(k, channel=("--overwrite", "--subbuf-size=4K", "--num-subbuf=4")):
         for seen in held.values():
             equal(seen, sorted(set(seen)), "events of a copy")
 
