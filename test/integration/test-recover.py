@@ -246,7 +246,7 @@ def copies(k, *options, channel=ROOMY, env=None):
         victim.app.send_signal(signal.SIGSTOP)  # reading takes some time
         done = recover(k, copy, "-o", out)
         equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
-        there = (k.top / f"trace-{n}" / "ust").exists()
+        there = any(p.stat().st_size for p in (k.top / f"trace-{n}").rglob("metadata"))
         lost = k.kymo_json("status")["session"]["discarded"]
         yield counted, by_thread(view(k, k.top / f"trace-{n}") if there else []), by_thread(read_trace(out)[0]), lost
         for path in (copy, out, k.top / f"trace-{n}"):
