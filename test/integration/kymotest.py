@@ -769,15 +769,17 @@ def streams(trace):
     return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name not in ("metadata", ".watermark") and p.parent.name not in others)
 
 
-def packets(path, first=0):
+def packets(path, first=0, growing=False):
     """
     Yields the packets of a stream file. Fails unless each packet's header respects every rule of
     the format. first: the number of the first packet; None for a file that may continue another
-    one.
+    one. growing: a part of a packet that is being written is ignored.
     """
     data = pathlib.Path(path).read_bytes()
     offset, before = 0, None
     while offset < len(data):
+        if growing and (offset + PACKET.size > len(data) or offset + Packet(*PACKET.unpack_from(data, offset), None).packet_bits // 8 > len(data)):
+            return
         check(offset + PACKET.size <= len(data), f"{path}: {len(data) - offset} bytes after the last packet")
         packet = Packet(*PACKET.unpack_from(data, offset), None)
         size, content = packet.packet_bits // 8, packet.content_bits // 8
@@ -831,15 +833,15 @@ def records(packet, size_of, last):
     equal(n, packet.events, "records in a packet whose header counts them")
 
 
-def check_streams(trace, size_of=None, first=0):
+def check_streams(trace, size_of=None, first=0, growing=False):
     """
     Checks every packet, and with size_of the clock of every record; returns (events, discarded) of
-    the whole trace. first: None if a stream has several files.
+    the whole trace. first: None if a stream has several files. growing: it is being written.
     """
     total, lost = 0, {}
     for path in streams(trace):
         last = 0
-        for packet in packets(path, first):
+        for packet in packets(path, first, growing):
             stream = (packet.uuid, packet.stream_id, packet.instance)
             lost[stream] = max(lost.get(stream, 0), packet.discarded)
             total += packet.events
