@@ -15,12 +15,14 @@ static const struct cli_option options[] = {
 
 #ifdef KY_HAVE_WEB
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include "cli/daemon.h"
+#include "cli/locate.h"
 #include "cli/params.h"
 #include "cli/trace.h"
 #include "report/page.h"
@@ -215,8 +217,23 @@ static int find_trace(struct site *s)
 	return CLI_OK;
 }
 
+/* The server stays loaded until kymo exits. */
+static int load_server(struct cli *cli, const struct ky_web_ops **ret)
+{
+	char path[PATH_MAX];
+	int e = cli_locate_web(path, sizeof(path));
+	void *module;
+
+	if (e < 0)
+		return cli_fail(
+			cli, "failed", "cannot find the web server, kymo-web.so: %s", strerror(-e));
+	module = dlopen(path, RTLD_NOW);
+	*ret = module ? dlsym(module, KY_WEB_OPS) : NULL;
+	return *ret ? CLI_OK : cli_fail(cli, "failed", "cannot load the web server: %s", dlerror());
+}
+
 /* Serves until a signal comes. */
-static int serve(struct site *s)
+static int serve(struct site *s, const struct ky_web_ops *ops)
 {
 	const struct ky_web_content content = {
 		.page = append_page, .data = append_data, .state = append_state, .arg = s};
@@ -231,18 +248,18 @@ static int serve(struct site *s)
 	sigaddset(&signals, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	e = ky_web_start(&web, where, &content);
+	e = ops->start(&web, where, &content);
 	if (e == -EINVAL)
 		return cli_usage(s->cli,
 			"bad address '%s': write a number and a port, as 127.0.0.1:8080", where);
 	if (e < 0)
 		return cli_fail(s->cli, "failed", "cannot listen on %s: %s", where, strerror(-e));
 	printf("%s%s\nopen this link in a browser of this machine; ^C ends\n",
-		*s->session ? "live: " : "", ky_web_link(web));
+		*s->session ? "live: " : "", ops->link(web));
 	fflush(stdout);
 	sigwait(&signals, &got);
 	__atomic_store_n(&s->ends, true, __ATOMIC_RELAXED);
-	ky_web_stop(web);
+	ops->stop(web);
 	return CLI_OK;
 }
 
@@ -250,15 +267,18 @@ static int run(struct cli *cli)
 {
 	struct site s = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER, .detail = DEFAULT_DETAIL};
 	const char *detail = cli_get(cli, "detail");
+	const struct ky_web_ops *ops;
 	int code;
 
 	if (detail && (ky_parse_number(detail, INT64_MAX, &s.detail) < 0 || s.detail < 10))
 		return cli_usage(cli, "bad number of events '%s': 10 or more", detail);
-	code = find_session(&s);
+	code = load_server(cli, &ops);
+	if (!code)
+		code = find_session(&s);
 	if (!code)
 		code = find_trace(&s);
 	if (!code)
-		code = serve(&s);
+		code = serve(&s, ops);
 	ky_trace_reader_close(s.reader);
 	kymo_ctl_close(s.ctl);
 	return code;

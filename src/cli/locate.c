@@ -69,12 +69,25 @@ int cli_locate_sessiond(char *buf, size_t size)
 	return find(buf, size, relative, KYMO_BINDIR, "kymo-sessiond");
 }
 
+static const char *libexec_dir(void)
+{
+	const char *env = secure_getenv("KYMO_LIBEXECDIR");
+
+	return env ? env : KYMO_LIBEXECDIR;
+}
+
 int cli_locate_consumerd(char *buf, size_t size)
 {
 	static const char *const relative[] = {".", "../consumerd", "../libexec/kymo", NULL};
-	const char *env = secure_getenv("KYMO_LIBEXECDIR");
 
-	return find(buf, size, relative, env ? env : KYMO_LIBEXECDIR, "kymo-consumerd");
+	return find(buf, size, relative, libexec_dir(), "kymo-consumerd");
+}
+
+int cli_locate_web(char *buf, size_t size)
+{
+	static const char *const relative[] = {"../web", "../libexec/kymo", NULL};
+
+	return find(buf, size, relative, libexec_dir(), "kymo-web.so");
 }
 
 int cli_locate_preload(char *buf, size_t size, const char *file)

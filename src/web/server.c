@@ -462,3 +462,6 @@ void ky_web_stop(struct ky_web *w)
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
+
+__attribute__((visibility("default"))) const struct ky_web_ops ky_web_ops = {
+	.start = ky_web_start, .link = ky_web_link, .stop = ky_web_stop};

@@ -36,4 +36,14 @@ const char *ky_web_link(const struct ky_web *w);
 /* Ends all connections, and frees w. Accepts NULL. */
 void ky_web_stop(struct ky_web *w);
 
+/* The functions above. The command line loads the module, and finds them at KY_WEB_OPS. */
+struct ky_web_ops {
+	__typeof__(ky_web_start) *start;
+	__typeof__(ky_web_link) *link;
+	__typeof__(ky_web_stop) *stop;
+};
+
+#define KY_WEB_OPS "ky_web_ops"
+extern const struct ky_web_ops ky_web_ops;
+
 #endif

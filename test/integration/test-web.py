@@ -57,6 +57,12 @@ def ask(link, path="", method="GET", **headers):
         return reply.status, reply.read()
 
 
+def test_libraries(k):
+    """Only kymo web loads the web server and its libraries: the other commands start faster."""
+    libraries = k.run([CLI], env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
+    check("libc.so" in libraries and "libmicrohttpd" not in libraries, libraries)
+
+
 def test_page(k):
     """The page shows what that of kymo report shows, and asks nobody else for anything."""
     trace = make_trace(k)
