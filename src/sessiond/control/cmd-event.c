@@ -131,7 +131,7 @@ bool request_names_rule(struct request *r, const struct rule *rule)
 }
 
 /* How many events the rule matches, and what it does not record. */
-static unsigned note_matches(struct request *r, const struct channel *c, const struct rule *rule)
+static unsigned note_matches(struct request *r, const struct channel *c, struct rule *rule)
 {
 	unsigned n = channel_count_matches(c, rule, true);
 	struct ky_buf why = {0};
@@ -184,7 +184,7 @@ static enum outcome report_rules(struct request *r)
 
 static bool any_matches_nothing(struct request *r, const struct channel *c)
 {
-	const struct rule *rule;
+	struct rule *rule;
 
 	ky_list_foreach (rule, &c->rules, node)
 		if (request_names_rule(r, rule) && rule->enabled && !rule->mismatch &&

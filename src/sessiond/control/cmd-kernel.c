@@ -273,7 +273,7 @@ static void note_split(struct request *r, const struct rule *rule)
 /* The consumer knows the new events: the kernel may record them. */
 static enum outcome apply_rules(struct request *r)
 {
-	const struct rule *rule;
+	struct rule *rule;
 	unsigned matched = 0;
 
 	if (!r->channel)

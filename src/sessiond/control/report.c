@@ -36,7 +36,7 @@ static const char *abi_name(uint32_t abi_bits)
 	return abi_bits == 32 ? "32-bit" : "64-bit";
 }
 
-struct json_object *report_rule(const struct channel *c, const struct rule *r)
+struct json_object *report_rule(const struct channel *c, struct rule *r)
 {
 	static const char *const types[] = {
 		[KY_LEVEL_ALL] = "all", [KY_LEVEL_AT_LEAST] = "at-least", [KY_LEVEL_ONLY] = "only"};
@@ -194,7 +194,7 @@ struct json_object *report_channel(const struct channel *c)
 	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
 	struct json_object *contexts = json_object_new_array();
 	char param[OPTION_PARAM_MAX];
-	const struct rule *r;
+	struct rule *r;
 
 	add_string(o, "name", c->name);
 	add_string(o, "domain", c->domain == DOMAIN_KERNEL ? "kernel" : "user");
@@ -561,7 +561,7 @@ static void warn_of_pool(struct json_object *list, const struct channel *c)
 
 static void warn_of_channel(struct json_object *list, const struct channel *c)
 {
-	const struct rule *r;
+	struct rule *r;
 
 	if (!c->enabled) {
 		add_warning(list,

@@ -20,7 +20,7 @@ struct json_object *report_channel(const struct channel *c);
 struct json_object *report_options(const struct channel *c);
 /* The fields of a description (proto/desc.h). */
 struct json_object *report_fields(struct ky_bytes desc);
-struct json_object *report_rule(const struct channel *c, const struct rule *r);
+struct json_object *report_rule(const struct channel *c, struct rule *r);
 /* Reports for each attribute the values that the session tracks, or "all". */
 struct json_object *report_tracked(const struct session *s);
 /*

@@ -26,6 +26,7 @@ struct channel *channel_new(struct session *s, const char *name)
 	c->switch_timer_us = DEFAULT_SWITCH_US;
 	ky_list_init(&c->rules);
 	ky_list_init(&c->sets);
+	ky_list_init(&c->kinds);
 	ky_list_init(&c->node);
 	return c;
 }

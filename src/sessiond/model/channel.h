@@ -58,6 +58,7 @@ struct channel {
 	uint64_t tracefile_size;
 	uint32_t tracefile_count;
 	struct ky_list rules, sets; /* sets of processes stand before their kind */
+	struct ky_list kinds;	    /* those of the sets that have events */
 	unsigned n_rules;
 	uint32_t agent_domains;	     /* for peers/agents.c: those that its rules name */
 	uint64_t n_ended;	     /* processes that had a set */

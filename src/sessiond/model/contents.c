@@ -38,63 +38,97 @@ bool channel_has_buffers(const struct channel *c)
 	return c->kernel;
 }
 
-/* Returns whether a set before `until` has counted an event of this name. */
-static bool is_counted_before(const struct channel *c, const struct ring_set *until,
-	const struct event_desc *d, bool living)
+/* Returns whether the event counts for the rule; living: only if a running process has it. */
+static bool counts(const struct rule *r, const struct set_event *e, bool living)
+{
+	return e->id != KY_MAP_REFUSED && (e->n_apps || !living) && rule_wants(r, e->desc);
+}
+
+/* Returns whether an event of this name that stands before this one counts for the rule. */
+static bool is_counted_before(const struct channel *c, const struct rule *r,
+	const struct ring_set *until, const struct set_event *e, bool living)
 {
 	struct ring_set *set;
+	struct ky_hnode *n;
 
-	ky_list_foreach (set, &c->sets, node) {
+	ky_list_foreach (set, &c->kinds, group) {
+		for (n = ky_htab_first(&set->events, e->node.hash); n; n = ky_htab_next(n)) {
+			const struct set_event *other = ky_container_of(n, struct set_event, node);
+
+			if (other == e)
+				return false;
+			if (!strcmp(other->desc->name, e->desc->name) && counts(r, other, living))
+				return true;
+		}
 		if (set == until)
 			return false;
-		if (ring_set_find_named(set, d, living))
-			return true;
 	}
 	return false;
 }
 
-unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living)
+static unsigned count_matches(const struct channel *c, const struct rule *r, bool living)
 {
 	struct ring_set *set;
 	struct ky_hnode *n, *tmp;
 	unsigned count = 0;
 	size_t i;
 
-	if (c->domain == DOMAIN_KERNEL)
-		return r->n_matched;
-	ky_list_foreach (set, &c->sets, node) {
+	ky_list_foreach (set, &c->kinds, group) {
 		ky_htab_foreach(&set->events, i, n, tmp)
 		{
-			struct set_event *e = ky_container_of(n, struct set_event, node);
+			const struct set_event *e = ky_container_of(n, struct set_event, node);
 
-			if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
-				rule_wants(r, e->desc) &&
-				!is_counted_before(c, set, e->desc, living))
-				count++;
+			count += counts(r, e, living) && !is_counted_before(c, r, set, e, living);
 		}
 	}
 	return count;
 }
 
+unsigned channel_count_matches(const struct channel *c, struct rule *r, bool living)
+{
+	if (c->domain == DOMAIN_USER && living)
+		return count_matches(c, r, true);
+	if (c->domain == DOMAIN_USER && !r->counted) {
+		r->n_matched = count_matches(c, r, false);
+		r->counted = true;
+	}
+	return r->n_matched;
+}
+
+static void report_conflict(const struct channel *c, const struct set_event *e,
+	void (*each)(void *arg, const char *text), void *arg)
+{
+	struct ky_buf text = {0};
+
+	conflict_describe(&text, c, e);
+	if (text.data)
+		each(arg, text.data);
+	ky_buf_deinit(&text);
+}
+
+/* Reports the first conflicts, and how many more there are. */
 static void report_set(const struct ring_set *set, enum conflicts which,
 	void (*each)(void *arg, const char *text), void *arg)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
+	unsigned left = (which & CONFLICTS_REFUSED ? set->n_refused : 0) +
+			(which & CONFLICTS_RECORDED ? set->n_conflicts - set->n_refused : 0);
+	unsigned left_out = left - KY_MIN(left, CONFLICTS_MAX);
+	const struct set_event *e;
+	char text[256];
 
-	ky_htab_foreach(&set->events, i, n, tmp)
-	{
-		const struct set_event *e = ky_container_of(n, struct set_event, node);
-		struct ky_buf text = {0};
-
-		if (!e->rival || !(which & (e->id == KY_MAP_REFUSED ? CONFLICTS_REFUSED
-								    : CONFLICTS_RECORDED)))
-			continue;
-		conflict_describe(&text, set->channel, e);
-		if (text.data)
-			each(arg, text.data);
-		ky_buf_deinit(&text);
+	ky_list_foreach (e, &set->conflicts, conflict) {
+		if (left == left_out)
+			break;
+		if (which & (e->id == KY_MAP_REFUSED ? CONFLICTS_REFUSED : CONFLICTS_RECORDED)) {
+			report_conflict(set->channel, e, each, arg);
+			left--;
+		}
 	}
+	snprintf(text, sizeof(text),
+		"channel '%s': %u more events of applications of uid %u have names that were defined otherwise before",
+		set->channel->name, left_out, (unsigned)set->uid);
+	if (left_out)
+		each(arg, text);
 }
 
 void conflicts_report(const struct session *s, enum conflicts which,
@@ -104,6 +138,6 @@ void conflicts_report(const struct session *s, enum conflicts which,
 	const struct ring_set *set;
 
 	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (set, &c->kinds, group)
 			report_set(set, which, each, arg);
 }

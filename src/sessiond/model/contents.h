@@ -17,13 +17,14 @@ bool session_is_active(const struct session *s);
 /* Returns whether any application has memory of the channel. */
 bool channel_has_buffers(const struct channel *c);
 /*
- * Returns the number of different events of the channel that the rule matches, of those that
- * applications have now, or ever had.
+ * Returns the number of names of events of the channel that the rule matches, of those that
+ * applications have now (living), or ever had. The latter costs no time but at first.
  */
-unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
+unsigned channel_count_matches(const struct channel *c, struct rule *r, bool living);
+#define CONFLICTS_MAX 64u /* of programs of one kind: the others are counted */
 /* Which conflicts: of definitions that are refused, or recorded all the same. */
 enum conflicts { CONFLICTS_REFUSED = 1, CONFLICTS_RECORDED = 2, CONFLICTS_ALL = 3 };
-/* Calls each with the text of every such conflict of the session. */
+/* Calls each with the texts of such conflicts of the session. */
 void conflicts_report(const struct session *s, enum conflicts which,
 	void (*each)(void *arg, const char *text), void *arg);
 

@@ -276,7 +276,9 @@ unsigned channel_count_older(const struct channel *c)
 	unsigned count = 0;
 	size_t i;
 
-	ky_list_foreach (set, &c->sets, node) {
+	if (!c->n_contexts)
+		return 0;
+	ky_list_foreach (set, &c->kinds, group) {
 		ky_htab_foreach(&set->events, i, n, tmp)
 		{
 			const struct set_event *e = ky_container_of(n, struct set_event, node);

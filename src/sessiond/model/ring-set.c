@@ -67,6 +67,8 @@ static struct ring_set *ring_set_new(
 	set->number = env_next_number(c->session->env);
 	set->memory = (struct ring_memory){-1, -1};
 	ky_list_init(&set->users);
+	ky_list_init(&set->group);
+	ky_list_init(&set->conflicts);
 	return set;
 }
 
@@ -96,6 +98,7 @@ struct ring_set *ring_set_get(
 		return NULL;
 	set->succeeds = c->n_replaced;
 	ky_list_append(&c->sets, &set->node);
+	ky_list_append(&c->kinds, &set->group);
 	return set;
 }
 
@@ -410,6 +413,49 @@ static int write_event(struct ring_set *set, const struct set_event *e)
 	return ret;
 }
 
+/* Returns whether another event of the name, which the channel records, counts for the rule. */
+static bool is_counted(const struct channel *c, const struct rule *r, const struct set_event *e)
+{
+	const struct ring_set *set;
+	struct ky_hnode *n;
+
+	ky_list_foreach (set, &c->kinds, group)
+		for (n = ky_htab_first(&set->events, e->node.hash); n; n = ky_htab_next(n)) {
+			const struct set_event *other = ky_container_of(n, struct set_event, node);
+
+			if (other != e && other->id != KY_MAP_REFUSED &&
+				!strcmp(other->desc->name, e->desc->name) &&
+				rule_wants(r, other->desc))
+				return true;
+		}
+	return false;
+}
+
+/* Gives the event an identifier. Commands report numbers of events, and count nothing again. */
+static void number_event(struct ring_set *set, struct set_event *e, uint32_t id)
+{
+	bool was_refused = e->id == KY_MAP_REFUSED, refused = id == KY_MAP_REFUSED;
+	struct channel *c = set->channel;
+	struct rule *r;
+
+	e->id = id;
+	if (e->rival)
+		set->n_refused += (unsigned)refused - (unsigned)was_refused;
+	if (!was_refused || refused)
+		return;
+	ky_list_foreach (r, &c->rules, node)
+		r->n_matched += r->counted && rule_wants(r, e->desc) && !is_counted(c, r, e);
+}
+
+/* An event, or more, has ended. */
+static void count_again(struct channel *c)
+{
+	struct rule *r;
+
+	ky_list_foreach (r, &c->rules, node)
+		r->counted = false;
+}
+
 /* Makes an event of the set. Returns NULL if allocation fails. */
 static struct set_event *set_event_new(
 	struct ring_set *set, struct event_desc *d, const struct definer *by)
@@ -419,18 +465,28 @@ static struct set_event *set_event_new(
 	if (!e)
 		return NULL;
 	e->by = *by;
+	e->id = KY_MAP_REFUSED;
 	e->rival = ring_set_find_named(set, d, false);
 	if (ky_htab_add(&set->events, &e->node, d->name_hash) < 0) {
 		free(e);
 		return NULL;
 	}
 	e->desc = event_desc_ref(d);
+	ky_list_init(&e->conflict);
+	if (e->rival) {
+		ky_list_append(&set->conflicts, &e->conflict);
+		set->n_conflicts++;
+		set->n_refused++;
+	}
 	return e;
 }
 
 static void set_event_free(struct ring_set *set, struct set_event *e)
 {
 	ky_htab_remove(&set->events, &e->node);
+	ky_list_remove(&e->conflict);
+	set->n_conflicts -= e->rival != NULL;
+	set->n_refused -= e->rival && e->id == KY_MAP_REFUSED;
 	event_desc_unref(e->desc);
 	free(e);
 }
@@ -465,12 +521,13 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	if (!e)
 		return -ENOMEM;
 	refused = e->rival && !set->channel->separate_conflicts;
-	e->id = refused ? KY_MAP_REFUSED : set->n_events;
+	number_event(set, e, refused ? KY_MAP_REFUSED : set->n_events);
 	e->n_contexts = set->channel->n_contexts;
 	OBSERVE(set->channel->session->env, event_numbered, set, e);
 	ret = write_event(set, e);
 	if (ret < 0 && !refused) {
 		set_event_free(set, e);
+		count_again(set->channel);
 		return ret;
 	}
 	set->n_events += !refused;
@@ -490,6 +547,7 @@ static void forget_undescribed(struct ring_set *set, const struct event_desc *d,
 	if (!last || last->id != id || last->desc == d)
 		return;
 	set_event_free(set, last);
+	count_again(set->channel);
 	set->last_numbered = NULL;
 }
 
@@ -505,7 +563,7 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 	}
 	if (!e)
 		return -ENOMEM;
-	e->id = id;
+	number_event(set, e, id);
 	e->n_contexts = n_contexts;
 	if (id != KY_MAP_REFUSED) {
 		set->n_events = KY_MAX(set->n_events, id + 1);
@@ -554,7 +612,7 @@ int ring_set_renew(struct ring_set *set)
 			OBSERVE(set->channel->session->env, event_numbered, set, e);
 			continue;
 		}
-		e->id = set->n_events++;
+		number_event(set, e, set->n_events++);
 		e->n_contexts = n_contexts;
 	}
 	return ret;
@@ -568,6 +626,7 @@ void ring_set_free(struct ring_set *set)
 	OBSERVE(set->channel->session->env, set_closed, set);
 	ky_htab_foreach(&set->events, i, n, n_tmp)
 		set_event_free(set, ky_container_of(n, struct set_event, node));
+	count_again(set->channel);
 	KY_CHECK(ky_list_empty(&set->users));
 	ky_htab_deinit(&set->events);
 	OBSERVE(set->channel->session->env, set_freed, set);
@@ -576,5 +635,6 @@ void ring_set_free(struct ring_set *set)
 	ring_memory_close(&set->memory);
 	free(set->consumed_then);
 	ky_list_remove(&set->node);
+	ky_list_remove(&set->group);
 	free(set);
 }

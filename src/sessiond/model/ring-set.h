@@ -27,7 +27,8 @@ enum set_state {
 };
 
 struct ring_set {
-	struct ky_list node; /* in channel->sets */
+	struct ky_list node;  /* in channel->sets */
+	struct ky_list group; /* in channel->kinds, unless it is one process's */
 	struct channel *channel;
 	uint32_t number; /* in messages */
 	uid_t uid;
@@ -59,6 +60,8 @@ struct ring_set {
 	uint64_t *consumed_then; /* of each ring, at the last examination; NULL: there was none */
 	struct ky_htab events;	 /* struct set_event */
 	uint32_t n_events;
+	struct ky_list conflicts; /* struct set_event, oldest first */
+	unsigned n_conflicts, n_refused;
 	struct ky_list users; /* struct app_set (peers/app.h) */
 	/* while a predecessor's session is taken over */
 	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */

@@ -28,9 +28,14 @@ struct rule {
 	struct ky_list node; /* in channel->rules */
 	char *pattern;	     /* on "provider:name" (base/glob.h) */
 	enum rule_kind kind;
-	char *probe;	    /* lines that define its events (kernel/probes.h); NULL: none */
-	char *place;	    /* of the probe, as users write it; NULL: none */
-	unsigned n_matched; /* events of the kernel, when it was last examined */
+	char *probe; /* lines that define its events (kernel/probes.h); NULL: none */
+	char *place; /* of the probe, as users write it; NULL: none */
+	/*
+	 * Events of the kernel, when it was last examined. Of applications: names of events that
+	 * the channel has ever had, if `counted` (channel_count_matches).
+	 */
+	unsigned n_matched;
+	bool counted;
 	char **exclusions;
 	uint32_t n_exclusions;
 	uint32_t level_type; /* enum ky_level_type */

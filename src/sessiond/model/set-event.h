@@ -28,7 +28,8 @@ struct set_event {
 	struct definer by;
 	/* that had the name before, with another definition; or NULL */
 	const struct set_event *rival;
-	bool logged; /* the log has the conflict with the rival */
+	struct ky_list conflict; /* in ring_set->conflicts, if there is a rival */
+	bool logged;		 /* the log has the conflict with the rival */
 };
 
 /* Appends both definitions, their programs, and what helps. e has a rival. */

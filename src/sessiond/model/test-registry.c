@@ -338,6 +338,89 @@ static void test_matches_are_counted_once(void **state)
 	event_desc_unref(a);
 }
 
+/* The count of a rule's matches is kept, and is that of counting again, whatever changes. */
+static void test_count_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "order", other_fields, 13);
+	struct event_desc *c = intern(f->user, "cart", order_fields, 13);
+	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
+	struct rule *rules[] = {r, NULL};
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
+	struct ring_set *other = ring_set_get(f->c, 1000, 64, KY_SET_PER_THREAD, false);
+
+	assert_int_equal(channel_enable_rules(f->c, rules), 0);
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(ring_set_make(other), 0);
+	assert_int_equal(channel_count_matches(f->c, r, false), 0);
+	register_event(set, a);
+	register_event(set, b); /* refused */
+	register_event(other, a);
+	assert_true(r->counted);
+	assert_int_equal(channel_count_matches(f->c, r, false), 1);
+	f->c->separate_conflicts = true;
+	assert_int_equal(ring_set_renew(set), 0);
+	register_event(other, c);
+	assert_true(r->counted);
+	assert_int_equal(channel_count_matches(f->c, r, false), 2);
+	r->counted = false;
+	assert_int_equal(channel_count_matches(f->c, r, false), 2);
+	ring_set_free(other);
+	assert_int_equal(channel_count_matches(f->c, r, false), 1);
+	channel_disable_rule(f->c, r, true);
+	event_desc_unref(a);
+	event_desc_unref(b);
+	event_desc_unref(c);
+}
+
+static unsigned n_conflicts;
+static bool others_counted;
+
+static void note_conflict(void *arg, const char *text)
+{
+	n_conflicts++;
+	others_counted = strstr(text, ": 10 more events of applications of uid 1000 ");
+}
+
+/* Returns how many there were; the last one is about those that were left out. */
+static unsigned count_conflicts(const struct session *s, enum conflicts which)
+{
+	n_conflicts = 0;
+	others_counted = false;
+	conflicts_report(s, which, note_conflict, NULL);
+	assert_int_equal(others_counted, n_conflicts > CONFLICTS_MAX);
+	return n_conflicts;
+}
+
+/* Programs that define everything in many ways do not make commands report all of it. */
+static void test_conflicts_are_bounded(void **state)
+{
+	enum { MORE = 10 };
+	struct fixture *f = *state;
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
+	char name[16];
+
+	assert_int_equal(ring_set_make(set), 0);
+	for (unsigned i = 0; i < CONFLICTS_MAX + MORE; i++) {
+		struct event_desc *a, *b;
+
+		snprintf(name, sizeof(name), "order%u", i);
+		a = intern(f->user, name, order_fields, 13);
+		b = intern(f->user, name, other_fields, 13);
+		register_event(set, a);
+		assert_int_equal(register_event(set, b), KY_MAP_REFUSED);
+		event_desc_unref(a);
+		event_desc_unref(b);
+	}
+	assert_int_equal(count_conflicts(&f->s, CONFLICTS_REFUSED), CONFLICTS_MAX + 1);
+	assert_int_equal(count_conflicts(&f->s, CONFLICTS_RECORDED), 0);
+	f->c->separate_conflicts = true;
+	assert_int_equal(ring_set_renew(set), 0);
+	assert_int_equal(count_conflicts(&f->s, CONFLICTS_REFUSED), 0);
+	assert_int_equal(count_conflicts(&f->s, CONFLICTS_RECORDED), CONFLICTS_MAX + 1);
+}
+
 /* Notices that one user's programs cause leave room for those of others. */
 static void test_notices_of_users(void **state)
 {
@@ -375,6 +458,8 @@ int main(void)
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),
 		TEST(test_matches_are_counted_once),
+		TEST(test_count_is_kept),
+		TEST(test_conflicts_are_bounded),
 		TEST(test_notices_of_users),
 		cmocka_unit_test(test_possible_cpus),
 	};
