@@ -8,6 +8,8 @@
 #define LATE_NS (1000 * KY_NS_PER_MS) /* a consumer may be so late on a busy machine */
 #define STUCK_NS                                                                                   \
 	(5000 * KY_NS_PER_MS) /* in one write: a slow disk, but one that works, is waited for */
+#define STARVED_NS                                                                                 \
+	(20000 * KY_NS_PER_MS) /* it is runnable, but others may use all CPUs for some seconds */
 #define NS_PER_S 1000000000u
 
 uint64_t consumer_silence_ns(const struct consumer *c)
@@ -29,9 +31,9 @@ bool consumer_is_stuck(const struct consumer *c)
 {
 	uint64_t silence = consumer_silence_ns(c);
 
-	/* A busy machine may leave it without a CPU for seconds. */
-	return silence && (silence > STUCK_NS ? !proc_state_is(c->process, ") R")
-					      : proc_state_is(c->process, ") T"));
+	if (!silence || proc_state_is(c->process, ") T"))
+		return silence;
+	return silence > (proc_state_is(c->process, ") R") ? STARVED_NS : STUCK_NS);
 }
 
 void consumer_put_silence(const struct consumer *c, struct ky_buf *to)

@@ -175,6 +175,7 @@ static void expect_answer(struct consumer *c)
 	if (c->asked_ns)
 		return;
 	c->asked_ns = ky_loop_time_ns(loop);
+	c->seemed_stuck = false;
 	ky_timer_set(loop, &c->watch, WATCH_NS);
 }
 
@@ -186,14 +187,18 @@ static void note_answer(struct consumer *c)
 		ky_timer_cancel(&c->watch);
 }
 
-/* Commands do not wait for a consumer that is stuck. */
+/*
+ * Commands do not wait for a consumer that is stuck: at two looks, because if it was the daemon
+ * that had no CPU, the answer is there before the second one.
+ */
 static void run_watch(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, watch);
 	uint64_t now = ky_loop_time_ns(&c->session->env->loop);
-	bool stuck = consumer_is_stuck(c);
+	bool seems_stuck = consumer_is_stuck(c), stuck = seems_stuck && c->seemed_stuck;
 	struct ticket *ticket, *tmp;
 
+	c->seemed_stuck = seems_stuck;
 	ky_timer_set(&c->session->env->loop, t, WATCH_NS);
 	ky_list_foreach_safe (ticket, tmp, &c->tickets, node)
 		if (stuck)

@@ -71,6 +71,7 @@ struct consumer {
 	pid_t process;	       /* whichever it is, also that of a predecessor */
 	uint64_t asked_ns;     /* it owes answers since then; 0: none */
 	struct ky_timer watch; /* looks whether it is at work on them (consumer-health.c) */
+	bool seemed_stuck;     /* at the last look */
 	struct ky_list tickets;
 	struct event_counts counts;  /* last STATS, with those of sets that were retired */
 	struct event_counts retired; /* of them: what STATS does not have any more */
@@ -153,8 +154,8 @@ void consumers_reap_abandoned(void);
  */
 uint64_t consumer_silence_ns(const struct consumer *c);
 /*
- * Returns whether commands should stop waiting for it: at once if it is stopped, after some seconds
- * if it hangs, but not while it waits for a CPU.
+ * Returns whether commands should stop waiting for it: at once if it is stopped, else after some
+ * seconds; later if it runs, or waits for a CPU.
  */
 bool consumer_is_stuck(const struct consumer *c);
 /*

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "sessiond/model/contents.h"
+#include "sessiond/peers/consumer.h"
+#include "sessiond/peers/proc-state.h"
+
+#define SECOND_NS (1000 * KY_NS_PER_MS)
+
+/* The loop's clock, which the tests set. */
+static uint64_t now_ns;
+
+static uint64_t look_at_clock(struct ky_loop_clock *c)
+{
+	return now_ns;
+}
+
+static struct ky_loop_clock loop_clock = {.now_ns = look_at_clock};
+
+/* A /proc of our own, with process 5. */
+static char proc[] = "/tmp/kymo-test-health-XXXXXX";
+static struct env env;
+static struct session session = {.env = &env};
+static struct consumer consumer = {.session = &session, .process = 5, .connected = true};
+
+static void set_state(char state)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/5/stat", proc);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "5 (kymo-consumerd) %c 1 5 5 0\n", state);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Returns after how many tenths of a second without a step the consumer is stuck. */
+static unsigned stuck_after(char state)
+{
+	const struct ky_resume_session memory = {.alive_ns = SECOND_NS, .due_ns = SECOND_NS};
+	unsigned n = 0;
+
+	set_state(state);
+	assert_int_equal(pwrite(consumer.memory_fd, &memory, sizeof(memory), 0), sizeof(memory));
+	for (now_ns = SECOND_NS; !consumer_is_stuck(&consumer); n++)
+		now_ns += SECOND_NS / 10;
+	return n;
+}
+
+static void test_stuck(void **state)
+{
+	assert_int_equal(stuck_after('T'), 11);
+	assert_int_equal(stuck_after('S'), 51);
+	assert_int_equal(stuck_after('D'), 51);
+}
+
+/* One that gets no CPU is given more time than one that sleeps. */
+static void test_starved(void **state)
+{
+	assert_int_equal(stuck_after('R'), 201);
+}
+
+static int set_up(void **state)
+{
+	char path[64];
+
+	env.loop.clock = &loop_clock;
+	consumer.memory_fd = memfd_create("memory", MFD_CLOEXEC);
+	proc_dir = mkdtemp(proc);
+	snprintf(path, sizeof(path), "%s/5", proc);
+	return consumer.memory_fd < 0 || !proc_dir || mkdir(path, 0700) < 0;
+}
+
+static int tear_down(void **state)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/5/stat", proc);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/5", proc);
+	rmdir(path);
+	return rmdir(proc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_starved),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
