@@ -18,6 +18,9 @@ struct ky_source {
 	size_t n_cut; /* streams whose missing begin was returned */
 	struct ky_item item;
 	struct ky_values values; /* owned */
+	/* Whose host was looked up last. */
+	const struct ky_trace *trace;
+	uint32_t host;
 };
 
 static bool begins_with(const char *name, const char *beginning, const char **ret_rest)
@@ -477,15 +480,25 @@ bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e)
 				ky_expr_pass(expr, s->refs, e->item));
 }
 
+static uint32_t host_of(struct ky_source *s, const struct ky_trace *trace)
+{
+	if (s->trace != trace) {
+		const struct ky_env *host = ky_tsdl_env(&trace->tsdl, "hostname");
+
+		s->trace = trace;
+		s->host = host && host->text
+				  ? ky_texts_add(s->names, host->text, strlen(host->text))
+				  : 0;
+	}
+	return s->host;
+}
+
 static void set_event(struct ky_source *s, struct ky_source_event *e)
 {
-	const struct ky_env *host = ky_tsdl_env(&s->item.trace->tsdl, "hostname");
-
 	e->class = &s->classes[s->item.event->index];
 	e->kind = e->class->kind;
 	e->group = (uint32_t)s->item.trace->group;
-	if (host && host->text)
-		e->host = ky_texts_add(s->names, host->text, strlen(host->text));
+	e->host = host_of(s, s->item.trace);
 }
 
 static struct ky_source_event loss(const struct ky_stream *stream, int64_t from, int64_t to)

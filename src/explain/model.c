@@ -110,9 +110,15 @@ uint32_t ky_explain_thread(
 {
 	const uint64_t key[] = {is_second, host, (uint64_t)tid};
 	struct ky_explain_thread like = {.is_second = is_second, .host = host, .tid = tid};
-	uint32_t hash = ky_hash(key, sizeof(key));
-	struct ky_explain_thread *t = find_thread(x, &like, hash);
+	struct ky_explain_thread *t = x->last_thread;
+	uint32_t hash;
 
+	/* Events of one thread come in a row. */
+	if (t && t->tid == tid && t->host == host && t->is_second == is_second &&
+		(pid < 0 || t->pid == pid))
+		return t->number;
+	hash = ky_hash(key, sizeof(key));
+	t = find_thread(x, &like, hash);
 	if (!t) {
 		t = calloc(1, sizeof(*t));
 		if (!t || ky_vec_add(&x->threads, t) < 0) {
@@ -127,6 +133,7 @@ uint32_t ky_explain_thread(
 	}
 	if (pid >= 0 && t->pid != pid && set_process(x, t, pid) < 0)
 		return UINT32_MAX;
+	x->last_thread = t;
 	return t->number;
 }
 

@@ -196,6 +196,7 @@ struct ky_explain {
 	struct ky_components components;
 	KY_VEC(struct ky_explain_thread *) threads; /* owned */
 	struct ky_htab by_tid;
+	struct ky_explain_thread *last_thread; /* that was looked up; or NULL */
 	struct ky_htab by_pid; /* the first thread of each process, by process_node */
 	KY_VEC(struct ky_trait_key) keys;
 	struct ky_htab by_key;
