@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traits of an instance that are older than the instance: the newest value of each counter, and
- * whether an event of the application, or the end of a span, came since the instance before.
+ * whether an event of the application, or the end of a span of it, came since the instance before.
  */
 #include "explain/accounting.h"
 
@@ -22,7 +22,8 @@ void ky_before_add_event(
 	struct ky_account *a, const struct ky_timeline *t, const struct ky_source_event *e)
 {
 	const struct ky_field *counter = e->class->known[KY_FIELD_COUNTER];
-	bool is_span = e->kind == KY_EVENT_SPAN_END && e->class->base != a->x->span;
+	bool is_span = e->kind == KY_EVENT_SPAN_END && e->class->base != a->x->span &&
+		       !e->class->is_library;
 	struct ky_mark *m;
 
 	if (!e->class->is_own && !is_span)

@@ -691,6 +691,27 @@ def test_first_after():
     check(make(51, (900, 60, "deployer")), "— when it is the first after cache:invalidate (100 %")
 
 
+def test_after_a_call_of_a_library():
+    """A read-write lock: who works while holding it says more than that somebody locked it."""
+    def work(p, i, f):
+        waits = p.r.random() < .04
+        if waits:
+            cpu, thread, at = p.cpu, p.thread, p.at
+            p.cpu, p.thread, p.at = 7, (700, 60, "reloader"), at - 60000
+            p.begin("pthread:rwlock_wrlock", rwlock=traces.Hex(77))
+            p.end("pthread:rwlock_wrlock", status=0)
+            p.begin("cache:reload")
+            p.at = at + 900000
+            p.end("cache:reload")
+            p.cpu, p.thread, p.at = cpu, thread, at
+        p.begin("pthread:rwlock_rdlock", rwlock=traces.Hex(77))
+        p.spend(910 if waits else 1)
+        p.end("pthread:rwlock_rdlock", status=0)
+    path = Program(57, threads=1, n=500).make(work)
+    check(path, "while thread 700 (reloader) is in cache:reload (")
+    assert "first" not in kymo("explain", path, "--span=shop:checkout")
+
+
 def test_stretch():
     """A stretch of the trace in which nearly all are slow."""
     def work(p, i, f):
