@@ -101,8 +101,6 @@ void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct k
 void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64_t ns);
 uint32_t ky_window_child(
 	struct ky_account *a, uint32_t parent, enum ky_component_kind kind, uint32_t n, uint32_t m);
-void ky_window_add(
-	struct ky_account *a, struct ky_window *w, uint32_t component, uint32_t count, int64_t ns);
 uint32_t ky_window_top(const struct ky_window *w);
 
 /* --- samples.c --- */

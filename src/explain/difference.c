@@ -63,6 +63,18 @@ double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i)
 	return ns;
 }
 
+double ky_finding_late(const struct ky_finding *f, const struct ky_instance *i)
+{
+	double late = 0;
+
+	for (size_t k = 0; k < f->components.n; k++) {
+		const struct ky_part *p = ky_instance_part(i, f->components.v[k]);
+
+		late += p ? p->late : 0;
+	}
+	return late;
+}
+
 double ky_finding_count(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
 {
@@ -552,8 +564,11 @@ static int set_typical(struct ky_difference *d, struct ky_finding *f)
 	}
 	free(ns);
 	free(count);
+	for (size_t i = 0; i < n; i++)
+		f->late += ky_finding_late(f, d->group->typical[i]) / (double)n;
 	f->share = f->amount / d->extra_ns;
 	f->typical_share = d->typical_ns > 0 ? KY_MIN(1, f->typical_ns / d->typical_ns) : 0;
+	f->exposure = f->typical_share;
 	return r;
 }
 
@@ -621,14 +636,18 @@ static int count_blames(struct ky_difference *d)
 	return 0;
 }
 
-/* Three quarters of the excesses are five times the spread of typical ones: that is no noise. */
+/* Three quarters of the excesses are five times the spread of all others: that is no noise. */
 static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 {
-	size_t n = d->group->n_typical;
-	double *ns = measure(d, f, d->group->typical, n, false), spread, low, high;
+	double *ns = calloc(d->n_all + 1, sizeof(*ns)), spread, low, high;
 	double *affected = measure(d, f, f->affected.v, f->affected.n, false);
 	int r = ns && affected ? 0 : -ENOMEM;
+	size_t n = 0;
 
+	for (size_t i = 0; i < d->n_all && !r; i++) {
+		if (!is_affected(d, f, d->all[i]))
+			ns[n++] = ky_finding_ns(f, d->all[i]);
+	}
 	if (!r) {
 		ky_stats_sort(ns, n);
 		ky_stats_sort(affected, f->affected.n);
@@ -637,7 +656,10 @@ static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 		high = ky_stats_quantile(affected, f->affected.n, .75) - f->typical_ns;
 		if (low >= 5 * spread)
 			f->noise = 0;
-		f->is_tight = low >= 5 * spread && high - low < TIGHT * low;
+		/* The cut alone makes those of a tail narrow. */
+		f->is_tight = d->group->is_mode && low >= 5 * spread && high - low < TIGHT * low;
+		if (!f->is_tight)
+			f->exposure = KY_MAX(f->exposure, f->late);
 	}
 	free(ns);
 	free(affected);
@@ -695,34 +717,34 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 
 /* The sums that are left when valid findings are taken out. */
 struct rest {
-	double n, share, typical, noise, n_tests;
+	double n, share, exposure, noise, n_tests;
 };
 
 static void take_out(struct rest *rest, const struct ky_finding *f)
 {
 	rest->n -= (double)f->blamed;
 	rest->share -= f->share;
-	rest->typical -= f->typical_share;
+	rest->exposure -= f->exposure;
 	rest->noise -= f->noise;
 }
 
-static bool has_odds(double share, double typical)
+static bool has_odds(double share, double exposure)
 {
 	return share >= 1 ||
-	       (typical < 1 && share / (1 - share) >= MIN_ODDS * typical / (1 - typical));
+	       (exposure < 1 && share / (1 - share) >= MIN_ODDS * exposure / (1 - exposure));
 }
 
 /* Delays of nearly the same length are hardly the machine's: less evidence is enough. */
-static bool is_surprising(double p, double share, double typical, bool is_tight)
+static bool is_surprising(double p, double share, double exposure, bool is_tight)
 {
-	return p < (is_tight ? 8 * KY_ALPHA : KY_ALPHA / 3) && has_odds(share, typical);
+	return p < (is_tight ? 8 * KY_ALPHA : KY_ALPHA / 3) && has_odds(share, exposure);
 }
 
 /* Blame: what hits anywhere hits in proportion to time. */
 static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 {
 	double k = KY_MIN((double)sum->blamed, rest->n);
-	double by_time = rest->typical > 0 ? sum->typical_share / rest->typical : 1;
+	double by_time = rest->exposure > 0 ? sum->exposure / rest->exposure : 1;
 	double by_noise = sum->noise / KY_MAX(KY_MAX(rest->noise, sum->noise), .01);
 	double q = KY_MIN(1, KY_MAX(KY_MAX(by_time, by_noise), .01));
 
@@ -746,7 +768,7 @@ static bool is_long(
 {
 	return f->kind == KY_FINDING_LONGER && !ky_finding_is_wait(d->x, f) && !f->is_valid &&
 	       f->share >= KY_MAX(.15 * rest->share, KY_MIN_SHARE) &&
-	       f->typical_share < rest->typical && is_candidate(d, f) && !f->is_in_tail &&
+	       f->exposure < rest->exposure && is_candidate(d, f) && !f->is_in_tail &&
 	       !is_between_stages(d, f);
 }
 
@@ -763,17 +785,17 @@ static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
 		double p;
 
 		sum.blamed += f->blamed;
-		sum.typical_share += f->typical_share;
+		sum.exposure += f->exposure;
 		sum.noise += f->noise;
 		sum.share += f->share;
 		p = test_blame(rest, &sum);
-		if (!is_surprising(p, sum.share / rest->share, sum.typical_share / rest->typical,
+		if (!is_surprising(p, sum.share / rest->share, sum.exposure / rest->exposure,
 			    v[0]->is_tight))
 			continue;
 		for (size_t i = 0; i < m; i++) {
 			v[i]->p = p;
 			v[i]->is_valid = has_odds(
-				v[i]->share / rest->share, v[i]->typical_share / rest->typical);
+				v[i]->share / rest->share, v[i]->exposure / rest->exposure);
 		}
 		take_out(rest, &sum);
 		return m;
@@ -783,10 +805,9 @@ static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
 
 static void test_alone(struct ky_finding *f, struct rest *rest)
 {
-	double p = rest->typical > f->typical_share ? test_blame(rest, f) : 1;
+	double p = rest->exposure > f->exposure ? test_blame(rest, f) : 1;
 
-	if (!is_surprising(
-		    p, f->share / rest->share, f->typical_share / rest->typical, f->is_tight))
+	if (!is_surprising(p, f->share / rest->share, f->exposure / rest->exposure, f->is_tight))
 		return;
 	f->p = p;
 	f->is_valid = true;

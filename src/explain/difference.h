@@ -65,6 +65,8 @@ struct ky_finding {
 	double count[2], mean_ns[2];	  /* of `component`: for each slow, typical instance */
 	double typical_ns, typical_count; /* means of all components together */
 	double share, typical_share;
+	double late;	 /* ky_finding_late() of typical ones */
+	double exposure; /* the part of delays that would come in it if the machine made them */
 	KY_VEC(struct ky_instance *) affected;
 	size_t blamed;	 /* slow instances in which it has the greatest excess */
 	double noise;	 /* how often it is the greatest excess of a typical one */
@@ -106,6 +108,8 @@ bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);
 bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f);
 /* Time and number of its components in a closed instance. */
 double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i);
+/* Its part of the instance's time, weighted by the time since the begin: 0 .. 1. */
+double ky_finding_late(const struct ky_finding *f, const struct ky_instance *i);
 double ky_finding_count(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i);
 

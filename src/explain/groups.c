@@ -126,6 +126,7 @@ static int add_mode(struct ky_groups *g, const struct ordered *o, size_t cut, si
 {
 	int r = add_group(g, o, cut, end);
 
+	g->v[g->n - 1].is_mode = true;
 	snprintf(g->v[g->n - 1].how, sizeof(g->v[0].how), "a group of their own");
 	return r;
 }

@@ -26,6 +26,7 @@ struct ky_group {
 	double from_ns;			      /* the shortest slow one */
 	double to_ns;			      /* the longest; 0: of all instances */
 	size_t n_longer;		      /* that are neither: left out */
+	bool is_mode;			      /* apart from the others, not cut from a tail */
 	bool is_part;			      /* of a group that nothing explains as a whole */
 	bool is_remarkable;		      /* longer than the tail of one distribution */
 	char how[64];
@@ -41,6 +42,7 @@ int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_
 /* The slow ones of v, or its middle half, against the middle half of `typical`. */
 int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
 	const struct ky_slowest *slowest);
+void ky_group_deinit(struct ky_group *group);
 void ky_groups_deinit(struct ky_groups *g);
 /* Up to max of n instances, those with the smallest random numbers, first. 0 or -ENOMEM. */
 int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instance *const *v,

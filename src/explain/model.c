@@ -299,8 +299,9 @@ double ky_instance_company(const struct ky_instance *i, uint32_t name)
 /* The last way of a path is beyond KY_MAX_COMPONENTS; so many paths there can be. */
 #define N_SLOTS (2 * KY_MAX_COMPONENTS + 1)
 
-int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns)
+static int add_part(struct ky_instance *i, const struct ky_part *part)
 {
+	uint32_t component = part->component;
 	struct ky_part *p;
 
 	if (!i->slots)
@@ -313,9 +314,25 @@ int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, i
 		i->slots[component] = (uint16_t)i->parts.n;
 	}
 	p = &i->parts.v[i->slots[component] - 1];
-	p->count += count;
-	p->ns += ns;
+	p->count += part->count;
+	p->ns += part->ns;
+	p->late += part->late;
 	return 0;
+}
+
+int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns)
+{
+	return add_part(i, &(struct ky_part){component, count, ns, 0});
+}
+
+int ky_instance_add_time(
+	struct ky_instance *i, uint32_t component, int64_t from, int64_t to, int64_t off_ns)
+{
+	double since = ((double)(from - i->begin_ns) + (double)(to - i->begin_ns)) / 2;
+	int64_t ns = to - from - off_ns;
+
+	return add_part(i, &(struct ky_part){component, 1, ns,
+				   2 * since * (double)ns / KY_MAX(1, i->ns * i->ns)});
 }
 
 static int compare_parts(const void *a, const void *b)
@@ -344,7 +361,7 @@ int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 
 		for (uint32_t up = c->parent; c->kind == KY_PART_WAY && up && !r;
 			up = ky_component_get(&x->components, up)->parent)
-			r = ky_instance_add(i, up, 0, p.ns);
+			r = add_part(i, &(struct ky_part){up, 0, p.ns, p.late});
 	}
 	qsort(i->parts.v, i->parts.n, sizeof(*i->parts.v), compare_parts);
 	if (i->traits.n)

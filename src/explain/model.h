@@ -76,6 +76,11 @@ struct ky_part {
 	uint32_t component;
 	uint32_t count;
 	int64_t ns; /* once closed: with all below */
+	/*
+	 * The same, each moment weighted by the time since the instance began: 0 .. 1. A thread
+	 * that just woke is seldom preempted, so delays by the machine come in this proportion.
+	 */
+	double late;
 };
 
 /* The source of a fact of an instance. */
@@ -232,6 +237,9 @@ double ky_instance_company(const struct ky_instance *i, uint32_t name);
 const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name);
 /* Adds to a part while the instance is open. 0 or -ENOMEM. */
 int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns);
+/* The same for the time from..to, but for off_ns of it. */
+int ky_instance_add_time(
+	struct ky_instance *i, uint32_t component, int64_t from, int64_t to, int64_t off_ns);
 /* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */
 int ky_instance_close(struct ky_explain *x, struct ky_instance *i);
 

@@ -67,10 +67,9 @@ uint32_t ky_window_child(
 	return ky_component_child(&a->x->components, parent, kind, n, m);
 }
 
-void ky_window_add(
-	struct ky_account *a, struct ky_window *w, uint32_t component, uint32_t count, int64_t ns)
+static void count_part(struct ky_account *a, struct ky_window *w, uint32_t component)
 {
-	ky_account_check(a, ky_instance_add(w->instance, component, count, ns));
+	ky_account_check(a, ky_instance_add(w->instance, component, 1, 0));
 }
 
 uint32_t ky_window_top(const struct ky_window *w)
@@ -85,7 +84,7 @@ static void push_path(struct ky_account *a, struct ky_window *w, const struct ky
 		a, ky_window_top(w), f->is_lock ? KY_PART_LOCK : KY_PART_SPAN, f->name, 0);
 
 	ky_account_check(a, ky_vec_add(&w->path, c));
-	ky_window_add(a, w, c, 1, 0);
+	count_part(a, w, c);
 }
 
 void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, size_t strip)
@@ -119,8 +118,9 @@ static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_o
 	if (from >= to)
 		return;
 	c = ky_window_child(a, ky_window_top(w), off->kind, 0, 0);
-	ky_window_add(a, w, c, 1, 0);
-	ky_window_add(a, w, ky_window_child(a, c, KY_PART_WAY, way_a, way_b), 1, to - from);
+	count_part(a, w, c);
+	ky_account_check(a, ky_instance_add_time(w->instance,
+				    ky_window_child(a, c, KY_PART_WAY, way_a, way_b), from, to, 0));
 }
 
 static int64_t off_within(const struct ky_timeline *t, int64_t from, int64_t to)
@@ -148,7 +148,7 @@ static uint32_t async_part(struct ky_account *a, const struct ky_timeline *t, st
 		return c;
 	c = ky_window_child(a, c, KY_PART_SPAN, t->async_name, 0);
 	if (t->is_async_new || t->last_ns < w->from)
-		ky_window_add(a, w, c, 1, 0);
+		count_part(a, w, c);
 	return c;
 }
 
@@ -163,14 +163,14 @@ void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_wi
 	parent = async_part(a, t, w);
 	if (is_condition) {
 		parent = ky_window_child(a, parent, KY_PART_CONDITION, 0, 0);
-		ky_window_add(a, w, parent, 1, 0);
+		count_part(a, w, parent);
 	} else if (!ky_timeline_is_locking(t)) {
 		for (size_t i = 0; i < t->off.n; i++)
 			add_off(a, w, &t->off.v[i], name, b);
 		off = off_within(t, from, to);
 	}
 	parent = ky_window_child(a, parent, KY_PART_WAY, name, b);
-	ky_window_add(a, w, parent, 1, to - from - off);
+	ky_account_check(a, ky_instance_add_time(w->instance, parent, from, to, off));
 	ky_samples_take(a, t, w, parent);
 }
 

@@ -835,6 +835,64 @@ def test_nothing():
     assert len(claims) <= 3, claims
 
 
+class Stalled(Program):
+    """The machine stalls threads: so often, by the time since the begin; so long."""
+    begun, often, long = 0, None, None
+
+    def fields(self, i):
+        self.begun = self.at
+        return {}
+
+    def spend(self, us):
+        super().spend(us)
+        if self.r.random() < us * self.often((self.at - self.begun) / 1000):
+            self.at += int(1000 * self.long(self.r))
+
+
+def count_claims(seeds, often, long, work):
+    claims = []
+    for seed in seeds:
+        p = Stalled(seed, n=700)
+        p.often, p.long = often, long
+        out = explain(p.make(work, Stalled.fields), "shop:checkout")
+        if out["verdict"] == "causes":
+            claims.append((seed, out["first_line"]))
+    return claims
+
+
+def test_woken():
+    """A thread that just woke is seldom preempted: the machine's delays come late."""
+    def work(p, i, f):
+        lock(p, 77, 1)
+        p.spend(80 * math.exp(.3 * p.r.gauss(0, 1)))
+    claims = count_claims(range(1200, 1220), lambda us: us * 8e-6, lambda r: 400 + r.expovariate(1) * 500, work)
+    assert len(claims) <= 1, claims
+
+
+def test_cut_from_a_tail():
+    """The longest delays are equally long because they are the longest: that proves nothing."""
+    def work(p, i, f):
+        p.begin("a:b")
+        p.spend(100)
+        p.end("a:b")
+    claims = count_claims(range(1300, 1320), lambda us: us * 3e-6, lambda r: 16000 * r.random(), work)
+    assert len(claims) <= 1, claims
+
+
+def test_busy_processor():
+    """A processor that other programs use delays many instances, but not nearly all."""
+    def work(p, i, f):
+        p.spend(60)
+        if p.cpu == 5 and p.r.random() < .6:
+            p.at += int(1e5 + p.r.expovariate(1) * 1e6)
+
+    def move(p, i):
+        p.cpu = 5 if p.r.random() < .1 else p.thread[0]
+        return {}
+    first = kymo("explain", Program(56, n=700).make(work, move), "--span=shop:checkout").splitlines()[0]
+    assert "processor" not in first, first
+
+
 def noise(p, i, f):
     p.begin("db:query")
     p.spend(900 if p.r.random() < .05 else 30)
