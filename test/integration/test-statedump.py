@@ -229,7 +229,7 @@ def test_fork_beside_the_linker(k):
     k.start_daemon()
     trace = k.record("*", "kymo_statedump:*", "kymo_lib:*")
     for waits in (False, True):
-        app = start(k, "hold", "linker", env={"KYMO_REGISTER_TIMEOUT": "300"})
+        app = start(k, "hold", "linker", env={"KYMO_REGISTER_TIMEOUT": "2000"})
         if waits:
             check("have not finished" in k.kymo("regenerate", "statedump").stdout, "the listener does not wait")
         app.stdin.write("fork\n")
