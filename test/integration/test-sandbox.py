@@ -52,7 +52,7 @@ def run(k, number, action, env=None, between=lambda app, line: None, early=False
     with contextlib.suppress(BrokenPipeError):
         app.stdin.close()
     try:
-        app.wait(timeout=30)
+        app.wait(timeout=kymotest.TIMEOUT)
     except subprocess.TimeoutExpired:
         app.kill()
         app.wait()

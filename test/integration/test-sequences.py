@@ -206,8 +206,9 @@ def test_stopped_program(k):
     app = waiting_app(k)
     os.kill(app.pid, signal.SIGSTOP)
     k.app("emit", "-n", N, "-p", 1)
-    k.run([kymotest.CLI, "stop", "s"], timeout=25)
-    k.run([kymotest.CLI, "destroy", "s"], timeout=25)
+    # A command itself waits 30 s for the daemon.
+    k.kymo("stop", "s")
+    k.kymo("destroy", "s")
     os.kill(app.pid, signal.SIGCONT)
     k.let_go(app)
     exactly(k, trace)
