@@ -991,10 +991,10 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 /* One turn: waits for what can be done, and does it. */
 static int turn(struct link *l, int stop)
 {
+	int ret = fill(l); /* it may look at the trace: then the next change is waited for */
 	struct pollfd fds[] = {{.fd = l->fd}, {.fd = stop, .events = POLLIN},
 		{.fd = l->changed ? -1 : l->s->watch.fd, .events = POLLIN}};
 	const struct pollfd *p = fds;
-	int ret = fill(l);
 	ssize_t n = 0;
 
 	if (!ret && l->s->spool_max && now_ms() - l->limited_ms > WAIT_MS) {
