@@ -5,6 +5,7 @@
 #include "cli/locate.h"
 #include "cli/params.h"
 #include "cli/report.h"
+#include "cli/shipper.h"
 
 #define NAME_TRIES 100
 
@@ -18,6 +19,8 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SHM_PATH,
 	CLI_OPTION_MAX_DISK,
 	CLI_OPTION_KEEP_FREE,
+	{"set-url", 'U', "URL", "send the trace to another host, as 'kymo ship' does"},
+	CLI_OPTION_SPOOL,
 	{0},
 };
 
@@ -62,28 +65,28 @@ static int create_named(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value
 	}
 }
 
-/* Bounds the trace as `enable-rotation` does. Destroys the session if that is refused. */
+/* Bounds the trace as `enable-rotation` does. */
 static int set_bounds(
 	struct cli *cli, struct kymo_ctl *ctl, const char *name, struct kymo_value *bounds)
 {
-	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	_cleanup_value_ struct kymo_value *destroyed = NULL;
-	int code = params ? CLI_OK : CLI_FAILED;
+	_cleanup_value_ struct kymo_value *reply = NULL;
 
-	if (!code) {
-		kymo_value_set_string(bounds, "session", name);
-		code = cli_call(cli, ctl, "enable-rotation", bounds, &reply);
-	}
-	if (code) {
-		kymo_value_set_string(params, "session", name);
-		cli_try(cli, ctl, "destroy", params, &destroyed);
-	}
-	return code;
+	kymo_value_set_string(bounds, "session", name);
+	return cli_call(cli, ctl, "enable-rotation", bounds, &reply);
 }
 
-/* bounds: NULL if there are none. */
+/* Destroys a session of which a part was refused. */
+static void undo(struct cli *cli, struct kymo_ctl *ctl, const char *name)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+
+	if (params && !kymo_value_set_string(params, "session", name))
+		cli_try(cli, ctl, "destroy", params, &reply);
+}
+
+/* bounds: NULL if there are none. The same for the shipper. */
 static int create(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size,
-	const char *output, struct kymo_value *bounds)
+	const char *output, struct kymo_value *bounds, struct shipper *shipper)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code;
@@ -99,10 +102,16 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size
 		code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);
-	if (!code && bounds)
-		code = set_bounds(cli, ctl, name, bounds);
 	if (code)
 		return code;
+	if (bounds)
+		code = set_bounds(cli, ctl, name, bounds);
+	if (!code && shipper)
+		code = shipper_open(cli, shipper, output, NULL);
+	if (code) {
+		undo(cli, ctl, name);
+		return code;
+	}
 	if (cli->json)
 		cli_result(cli, reply);
 	else if (*output)
@@ -118,44 +127,66 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size
 	return CLI_OK;
 }
 
+/* Takes --set-url. *ret_ships: it is there. */
+static int init_shipper(struct cli *cli, struct shipper *ret, bool *ret_ships)
+{
+	const char *url = cli_get(cli, "set-url");
+
+	*ret_ships = url;
+	if (url && cli_has(cli, "no-output"))
+		return cli_usage(cli, "--set-url sends the trace: there is none with --no-output");
+	if (!url && cli_has(cli, "spool"))
+		return cli_usage(cli, "--spool is about a trace that --set-url=URL sends");
+	return url ? shipper_init(cli, ret, url) : CLI_OK;
+}
+
 static int run(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *bounds = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char name[160], date[32], output[PATH_MAX];
 	const char *session = cli_arg(cli, 0);
-	bool made = false, bounded = false;
+	bool made = false, bounded = false, ships = false;
+	struct shipper shipper = {.trace = -1};
 	int code = bounds ? cli_params_bounds(cli, bounds, false, &bounded) : CLI_FAILED;
 
-	if (code)
-		return code;
-	if (session && !ky_name_valid(session))
-		return cli_fail(cli, "usage",
+	if (!code)
+		code = init_shipper(cli, &shipper, &ships);
+	if (!code && session && !ky_name_valid(session))
+		code = cli_fail(cli, "usage",
 			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
 			session);
 	cli_format_date(date, sizeof(date));
 	snprintf(name, sizeof(name), "%s%s", session ? session : "auto-", session ? "" : date);
-	code = choose_output(cli, name, !session, output, &made);
+	if (!code)
+		code = choose_output(cli, name, !session, output, &made);
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
-		code = create(cli, ctl, name, sizeof(name), output, bounded ? bounds : NULL);
+		code = create(cli, ctl, name, sizeof(name), output, bounded ? bounds : NULL,
+			ships ? &shipper : NULL);
 	if (code && made)
 		rmdir(output);
+	if (!code && ships)
+		code = shipper_detach(cli, &shipper);
+	shipper_deinit(&shipper);
 	return code;
 }
 
 const struct cli_command cmd_create = {
 	.name = "create",
 	.synopsis =
-		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE]",
+		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE]]",
 	.help = "make a session, and start a daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"
 		"to a new directory SESSION-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces.\n"
 		"\n"
 		"With --shm-path, the buffers are files, best in a tmpfs (/dev/shm/NAME): when everything was\n"
-		"killed, 'kymo recover DIR' writes out what they hold. The directory goes with the session.\n",
+		"killed, 'kymo recover DIR' writes out what they hold. The directory goes with the session.\n"
+		"\n"
+		"With --set-url, 'kymo ship' sends the trace in the background, with the rights and the keys\n"
+		"of who creates the session: see there for URL. 'kymo status' says how far it is.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

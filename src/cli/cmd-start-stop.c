@@ -3,6 +3,7 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
+#include "cli/shipping.h"
 
 static const struct cli_option options[] = {
 	CLI_OPTION_SESSION,
@@ -66,6 +67,17 @@ static void report_begun(const struct kymo_value *sessions, const char *done)
 	printf("%zu session%s will be %s\n", n, n == 1 ? "" : "s", done);
 }
 
+/* A command that sends a trace goes on after the session: it says how far it is. */
+static void report_shipping(struct cli *cli, const struct kymo_value *sessions)
+{
+	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
+		const char *output = cli_member(cli, kymo_value_at(sessions, i), "output");
+
+		if (*output)
+			shipping_report(cli, output);
+	}
+}
+
 static int run_end(struct cli *cli, const char *done)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
@@ -79,6 +91,8 @@ static int run_end(struct cli *cli, const char *done)
 		report_begun(kymo_value_get(reply, "sessions"), done);
 	else
 		cli_report_ended(cli, kymo_value_get(reply, "sessions"), done);
+	if (!cli->json && !cli_has(cli, "no-wait"))
+		report_shipping(cli, kymo_value_get(reply, "sessions"));
 	if (!cli->json)
 		cli_report_notes(cli, reply);
 	return exit_code(kymo_value_get(reply, "sessions"));

@@ -118,7 +118,7 @@ static void test_refused(void **state)
 		"option '-k' (--kernel) is not supported: this command is not about the kernel",
 		LINE("-k"));
 	refuse(-EOPNOTSUPP,
-		"option '--set-url' is not supported: a trace is written to a directory of this host, --output=DIR; 'kymo ship' sends it",
+		"option '--set-url' is not supported: it belongs to 'kymo create'; 'kymo ship' sends a trace that is there",
 		LINE("--set-url=net://host"));
 }
 

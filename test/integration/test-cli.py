@@ -49,7 +49,7 @@ def test_suggestions(k):
         check(f"did you mean '{right}'" in k.kymo("help", wrong, status=2).stderr, f"help {wrong}")
     check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
-    for option in ("--live", "--set-url=net://host", "-U", "--ctrl-url=x", "--mi"):
+    for option in ("--live", "--ctrl-url=x", "--mi"):
         check("is not supported: " in k.kymo("create", option, status=1).stderr, f"{option} is refused by name")
     for options in ("-m", "xml"), ("--mi=xml",), ("-g", "tracing"), ("--group=tracing",):
         check("is not supported: " in k.kymo(*options, "list", status=1).stderr, f"{options} in front are refused by name")

@@ -285,6 +285,31 @@ def test_full_disk_here(k):
     check(1000 < arrived < total, f"{arrived} events of {total} arrived")
 
 
+def test_created(k):
+    """
+    A session with an address sends its trace in the background. A refused address leaves no
+    session.
+    """
+    k.start_daemon()
+    for wrong in (("--set-url=net://host",), ("--set-url=ssh://host",), ("--set-url=exec:true", "--spool=0"), ("--set-url=exec:true", "--no-output"), ("--spool=1M",)):
+        said = k.kymo("create", "s", *wrong, status=2).stderr
+        check(said.startswith("kymo: create: ") and said.count("\n") == 1, f"{wrong}: {said}")
+    equal(k.kymo_json("list")["sessions"], [], "sessions")
+    (k.top / "down").touch()
+    k.kymo("create", "s", f"--output={k.top}/s", f"--set-url=exec:{breakable(k)}")
+    k.kymo("enable-event", "*")
+    k.kymo("start")
+    total = emit(k, EVENTS)
+    wait_for(lambda: "no route" in k.kymo_json("status", "s").get("shipping", {}).get("trouble", ""), "the command to try")
+    check("shipping to exec:" in k.kymo("stop").stdout, "stop says how far it is")
+    check("no route" in k.kymo("destroy").stdout, "destroy says why it does not go on")
+    (k.top / "down").unlink()
+    far = far_of(k) / "s"
+    wait_for(lambda: not (k.top / "s/.shipping").exists(), "all to be there")
+    same(k.top / "s", far, "copy")
+    equal(count(far), total, "events")
+
+
 @contextlib.contextmanager
 def two_hosts(k):
     """Two network namespaces with a link between them: their names."""

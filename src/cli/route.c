@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/route.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* ssh://[USER@]HOST[:PORT]/DIR: DIR is below the user's home, or absolute behind "//". */
+static int parse_ssh(struct cli *cli, const char *url, struct route *r)
+{
+	static const char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5",
+		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"};
+	const char *rest = url + strlen("ssh://"), *slash = strchr(rest, '/');
+	struct ky_buf command = {0};
+	size_t n = KY_ARRAY_SIZE(ssh);
+	char *colon;
+
+	if (!slash || slash == rest || !slash[1] || *rest == '-' ||
+		(size_t)(slash - rest) >= sizeof(r->host))
+		return cli_usage(cli, "'%s' is not ssh://[USER@]HOST[:PORT]/DIR", url);
+	memcpy(r->host, rest, (size_t)(slash - rest));
+	ky_buf_puts(&command, "kymo receive ");
+	ky_buf_put_word(&command, slash + 1);
+	if (command.error)
+		return cli_fail(cli, "failed", "no memory");
+	r->command = command.data;
+	memcpy(r->argv, ssh, sizeof(ssh));
+	colon = strrchr(r->host, ':');
+	if (colon) {
+		*colon = '\0';
+		snprintf(r->port, sizeof(r->port), "%s", colon + 1);
+		r->argv[n++] = (char *)"-p";
+		r->argv[n++] = r->port;
+	}
+	r->argv[n++] = (char *)"--";
+	r->argv[n++] = r->host;
+	r->argv[n] = r->command;
+	return CLI_OK;
+}
+
+int route_parse(struct cli *cli, const char *url, struct route *r)
+{
+	*r = (struct route){0};
+	if (!strncmp(url, "ssh://", 6))
+		return parse_ssh(cli, url, r);
+	if (strncmp(url, "exec:", 5) != 0 || !url[5])
+		return cli_usage(cli,
+			"'%s' is no address: use ssh://[USER@]HOST[:PORT]/DIR or exec:COMMAND",
+			url);
+	r->argv[0] = (char *)"/bin/sh";
+	r->argv[1] = (char *)"-c";
+	r->argv[2] = (char *)url + 5;
+	return CLI_OK;
+}
+
+void route_deinit(struct route *r)
+{
+	free(r->command);
+}
+
+int connection_open(const struct route *r, struct connection *c)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int pair[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	c->fd = pair[0];
+	c->err = memfd_create("kymo-ship", MFD_CLOEXEC);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	/* A group of its own, so that all of it can be ended. */
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, pair[1], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&files, pair[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, c->err, STDERR_FILENO);
+	ret = posix_spawnp(&c->pid, r->argv[0], &files, &attr, r->argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	close(pair[1]);
+	return -ret;
+}
+
+void connection_end(struct connection *c, bool done, struct ky_buf *why)
+{
+	char said[1024];
+	ssize_t n;
+	int status;
+
+	close(c->fd);
+	if (!done)
+		kill(-c->pid, SIGTERM);
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	n = lseek(c->err, 0, SEEK_END);
+	n = pread(
+		c->err, said, sizeof(said) - 1, KY_MAX(n - (ssize_t)sizeof(said) + 1, (ssize_t)0));
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\r")] = '\0'; /* ssh ends its lines with both */
+	if (*cli_last_line(said))
+		ky_buf_printf(why, ": %s", cli_last_line(said));
+	close(c->err);
+}

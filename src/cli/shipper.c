@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/shipper.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "ship/sender.h"
+#include "ship/spool.h"
+
+#define FIRST_PAUSE_MS 200
+#define LAST_PAUSE_MS  5000
+#define LIMIT_MS       1000 /* between two looks at the limit of a spool */
+#define LOOK_MS	       1000 /* a session may end without a file */
+
+/* Readable when a signal has come that ends the command: such are blocked. */
+static int stop = -1;
+
+static int take_signals(void)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	stop = signalfd(-1, &set, SFD_CLOEXEC);
+	return stop < 0 ? -errno : 0;
+}
+
+/* Waits, or until `other` (-1: none) is readable. Returns whether the command is to end. */
+static bool pause_ms(unsigned ms, int other)
+{
+	struct pollfd fds[] = {{.fd = stop, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+
+	return poll(fds, 2, (int)ms) > 0 && fds[0].revents;
+}
+
+struct totals {
+	uint64_t bytes, files, lost, recordings, expired;
+};
+
+/* One recording of a trace. */
+struct shipment {
+	struct sender sender;
+	struct shipper *shipper; /* borrowed */
+};
+
+static void on_progress(struct sender *s)
+{
+	struct shipper *shipper = ky_container_of(s, struct shipment, sender)->shipper;
+
+	shipping_progress(&shipper->note, s->acked, s->size);
+}
+
+/* Warns once of each reason. */
+static void report_trouble(
+	struct cli *cli, const char *url, const char *why, char *last, size_t size)
+{
+	if (!strcmp(last, why))
+		return;
+	snprintf(last, size, "%s", why);
+	cli_warn(cli, "%s: %s; trying again", url, cli_safe(cli, why));
+}
+
+/* Sends one recording, however often the connection breaks. Returns 0, -ECANCELED or -errno. */
+static int ship(struct cli *cli, struct shipment *shipment)
+{
+	struct shipper *shipper = shipment->shipper;
+	const struct route *r = &shipper->route;
+	struct sender *s = &shipment->sender;
+	const unsigned last_pause = s->spool_max ? LIMIT_MS : LAST_PAUSE_MS;
+	unsigned pause = FIRST_PAUSE_MS;
+	char last[512] = "";
+	int ret;
+
+	for (;;) {
+		struct connection c = {.fd = -1, .err = -1};
+		struct ky_buf why = {0};
+		const uint64_t before = s->acked;
+
+		ret = sender_limit(s);
+		if (!ret)
+			ret = connection_open(r, &c);
+		if (ret < 0) {
+			if (*s->why)
+				ky_buf_puts(&why, s->why);
+			else
+				ky_buf_printf(&why, "%s: %s", r->argv[0], strerror(-ret));
+			ky_close(c.fd);
+			ky_close(c.err);
+		} else {
+			ret = sender_run(s, c.fd, stop);
+			ky_buf_puts(&why, s->why);
+			connection_end(&c, !ret, &why);
+		}
+		if (!ret || ret == -ECANCELED) {
+			ky_buf_deinit(&why);
+			return ret;
+		}
+		report_trouble(cli, shipper->url, why.data ? why.data : "", last, sizeof(last));
+		shipping_trouble(&shipper->note, last);
+		ky_buf_deinit(&why);
+		pause = s->acked > before ? FIRST_PAUSE_MS : KY_MIN(pause * 2, last_pause);
+		if (pause_ms(pause, -1))
+			return -ECANCELED;
+	}
+}
+
+static int report(struct cli *cli, const struct totals *t, const char *url)
+{
+	_cleanup_value_ struct kymo_value *o = NULL;
+	char size[32];
+
+	if (cli->json) {
+		o = cli_params_new(cli);
+		if (!o)
+			return CLI_FAILED;
+		kymo_value_set_u64(o, "bytes", t->bytes);
+		kymo_value_set_u64(o, "files", t->files);
+		kymo_value_set_u64(o, "recordings", t->recordings);
+		kymo_value_set_u64(o, "files_removed_before", t->lost);
+		kymo_value_set_u64(o, "events_expired", t->expired);
+		cli_result(cli, o);
+	} else {
+		printf("%s in %" PRIu64 " files shipped to %s\n",
+			cli_format_size(size, sizeof(size), t->bytes), t->files,
+			cli_safe(cli, url));
+	}
+	if (t->expired)
+		cli_warn(cli,
+			"%" PRIu64
+			" events expired before they were sent, by the limit of the spool; they are discarded events there",
+			t->expired);
+	if (t->lost)
+		cli_warn(cli,
+			"%" PRIu64 " file%s removed from the trace before all of them was sent",
+			t->lost, t->lost == 1 ? " was" : "s were");
+	return CLI_OK;
+}
+
+static int fail_stopped(struct cli *cli, const struct sender *s)
+{
+	char there[32], all[32];
+
+	return cli_fail(cli, "failed",
+		"interrupted: %s of %s are there, and the same command goes on behind them",
+		cli_format_size(there, sizeof(there), s->acked),
+		cli_format_size(all, sizeof(all), s->size));
+}
+
+/*
+ * Waits for the first files of a session that records, or of its next part. Returns whether there
+ * may be any.
+ */
+static bool wait_for_files(const struct shipper *s, struct watch *w)
+{
+	if (!sender_is_recorded(s->trace) || s->once ||
+		pause_ms(w->blind ? FIRST_PAUSE_MS : LOOK_MS, w->fd))
+		return false;
+	watch_take(w);
+	return true;
+}
+
+/* Sends one recording. Returns a code. *ret_more: the session may go on with another one. */
+static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t, bool *ret_more)
+{
+	struct sender *s = &shipment->sender;
+	int ret;
+
+	s->progress = on_progress;
+	s->spool_max = shipment->shipper->spool_max;
+	ret = ship(cli, shipment);
+	t->bytes += s->acked;
+	t->files += s->n_files;
+	t->lost += s->n_lost;
+	t->expired += s->n_expired;
+	t->recordings++;
+	*ret_more = s->moved;
+	return ret < 0 ? fail_stopped(cli, s) : CLI_OK;
+}
+
+/* Sends the trace, and what follows after each rotation. */
+static int ship_all(struct cli *cli, struct shipper *s)
+{
+	struct totals t = {0};
+	struct watch watch;
+	bool more = true;
+	int code = CLI_OK;
+
+	watch_init(&watch);
+	watch_add(&watch, s->trace, ".");
+	while (more && !code) {
+		struct shipment shipment = {.shipper = s};
+		const int ret = sender_init(&shipment.sender, s->trace, s->name, s->once);
+
+		if (!ret)
+			code = ship_one(cli, &shipment, &t, &more);
+		else if (ret == -ENOENT && (t.recordings || sender_is_recorded(s->trace)))
+			more = wait_for_files(s, &watch);
+		else
+			code = cli_fail(cli, "failed", "%s: %s", cli_safe(cli, s->path),
+				ret == -ENOENT ? "there is no trace" : strerror(-ret));
+		sender_deinit(&shipment.sender);
+	}
+	watch_deinit(&watch);
+	return code ? code : report(cli, &t, s->url);
+}
+
+int shipper_init(struct cli *cli, struct shipper *s, const char *url)
+{
+	const char *spool = cli_get(cli, "spool");
+
+	*s = (struct shipper){.url = url, .trace = -1, .note.fd = -1};
+	if (spool && (ky_parse_size(spool, &s->spool_max) < 0 || !s->spool_max))
+		return cli_usage(cli, "--spool: '%s' is no size", spool);
+	return route_parse(cli, url, &s->route);
+}
+
+void shipper_deinit(struct shipper *s)
+{
+	route_deinit(&s->route);
+	s->trace = ky_close(s->trace);
+}
+
+static int mark_spool(struct cli *cli, const struct shipper *s)
+{
+	const int ret = spool_mark(s->trace, s->url);
+
+	if (ret == -EEXIST)
+		return cli_fail(cli, "failed",
+			"%s is a spool for another address: what has arrived there is no longer here",
+			cli_safe(cli, s->path));
+	if (ret == -EOPNOTSUPP)
+		return cli_fail(cli, "failed",
+			"%s: its file system cannot give back parts of files: use no --spool",
+			cli_safe(cli, s->path));
+	return ret < 0 ? cli_fail(cli, "failed", "%s: %s", cli_safe(cli, s->path), strerror(-ret))
+		       : CLI_OK;
+}
+
+int shipper_open(struct cli *cli, struct shipper *s, const char *trace, const char *name)
+{
+	char copy[PATH_MAX];
+
+	if (realpath(trace, s->path))
+		s->trace = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->trace < 0)
+		return cli_fail(cli, "failed", "%s: %s", cli_safe(cli, trace), strerror(errno));
+	snprintf(copy, sizeof(copy), "%s", s->path);
+	snprintf(s->name, sizeof(s->name), "%s", name ? name : basename(copy));
+	if (strlen(s->name) > SEGMENT_NAME_MAX || !segment_name_valid(s->name, strlen(s->name)))
+		return cli_usage(cli, "'%s' cannot name the directory at the other end: use --name",
+			s->name);
+	return s->spool_max ? mark_spool(cli, s) : CLI_OK;
+}
+
+/* The rest of shipper_run(), after shipping_begin(). */
+static int run_begun(struct cli *cli, struct shipper *s)
+{
+	int code = take_signals() < 0 ? cli_fail(cli, "failed", "no descriptor for signals")
+				      : ship_all(cli, s);
+
+	shipping_end(&s->note, s->trace, !code);
+	return code;
+}
+
+int shipper_run(struct cli *cli, struct shipper *s)
+{
+	shipping_begin(&s->note, s->trace, s->url);
+	return run_begun(cli, s);
+}
+
+/* Leaves the terminal and all descriptors but those of the trace. Returns 0 or -errno. */
+static int leave(struct shipper *s)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const unsigned low = (unsigned)KY_MIN(s->trace, s->note.fd < 0 ? s->trace : s->note.fd);
+	const unsigned high = (unsigned)KY_MAX(s->trace, s->note.fd);
+
+	if (null < 0 || setsid() < 0)
+		return -errno;
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	if (low > 3)
+		syscall(SYS_close_range, 3, low - 1, 0);
+	if (high > low + 1)
+		syscall(SYS_close_range, low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0u, 0);
+	return 0;
+}
+
+int shipper_detach(struct cli *cli, struct shipper *s)
+{
+	pid_t pid;
+
+	/* The lock on the note goes with its descriptor to the other process. */
+	shipping_begin(&s->note, s->trace, s->url);
+	pid = fork();
+	if (pid < 0)
+		return cli_fail(cli, "failed", "no process to send the trace: %s", strerror(errno));
+	if (!pid)
+		_exit(leave(s) < 0 ? CLI_FAILED : run_begun(cli, s));
+	s->note.fd = ky_close(s->note.fd);
+	if (!cli->json)
+		printf("shipping to %s goes on in the background: 'kymo status' says how far it is\n",
+			cli_safe(cli, s->url));
+	return CLI_OK;
+}
