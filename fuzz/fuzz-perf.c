@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Each block takes records, and the page comes to its end. */
 	do {
 		at = place.at;
-		end = ky_perf_transcode(&place, page, out, out + OUT_SIZE);
+		end = ky_perf_transcode(&place, page, out, out + OUT_SIZE, NULL);
 		if (end < out || end > out + OUT_SIZE || (place.at && place.at <= at))
 			abort();
 	} while (place.at);

@@ -84,7 +84,6 @@ struct recording {
 	char session[64];
 	char output[PATH_MAX]; /* "" when no trace is kept */
 	bool new_output;       /* we made it: remove it if it stays empty */
-	bool samples_kernel;   /* CPU samples have the kernel's addresses */
 };
 
 /* Names the session after the command. Replaces characters that a name may not have. */
@@ -485,7 +484,6 @@ static int add_samples(struct recording *rec)
 	const char *given = cli_get(rec->cli, "sample");
 	uint64_t hz = SAMPLE_HZ;
 	char *end;
-	int code;
 
 	if (!params)
 		return CLI_FAILED;
@@ -501,36 +499,7 @@ static int add_samples(struct recording *rec)
 		return cli_usage(rec->cli,
 			"--sample and --snapshot exclude each other: CPU samples are written as they come");
 	kymo_value_set_u64(params, "frequency", hz);
-	code = cli_call(rec->cli, rec->daemon.ctl, "sample", params, &reply);
-	rec->samples_kernel = kymo_value_bool(kymo_value_get(reply, "kernel"));
-	return code;
-}
-
-/* Writes the names of the kernel's functions into the trace, if we may know their addresses. */
-static void keep_kernel_symbols(const struct recording *rec)
-{
-	char path[PATH_MAX], *line = NULL;
-	FILE *from, *to;
-	size_t size = 0;
-	bool is_empty;
-
-	if (!rec->samples_kernel || snprintf(path, sizeof(path), "%s/kernel/index/kallsyms",
-					    rec->output) >= (int)sizeof(path))
-		return;
-	from = fopen("/proc/kallsyms", "re");
-	to = from ? fopen(path, "wxe") : NULL;
-	while (to && getline(&line, &size, from) > 0) {
-		const char *type = strchr(line, ' ');
-
-		if (strtoull(line, NULL, 16) && type && strchr("tTwW", type[1]))
-			fputs(line, to);
-	}
-	is_empty = to && ftell(to) <= 0;
-	if (to && (fclose(to) != 0 || is_empty))
-		unlink(path);
-	if (from)
-		fclose(from);
-	free(line);
+	return cli_call(rec->cli, rec->daemon.ctl, "sample", params, &reply);
 }
 
 /* Samples the command's process, and narrows kernel events down to it; its children inherit it. */
@@ -912,7 +881,6 @@ static void finish(struct recording *rec, int exit_code)
 		rec->new_output = false; /* the consumer may still write the trace */
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
-	keep_kernel_symbols(rec);
 	if (session && written && !flies)
 		print_summary(rec, session, written);
 	else if (!session || !written)

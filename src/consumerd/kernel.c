@@ -10,6 +10,7 @@
 #include "consumerd/source/ftrace.h"
 #include "consumerd/source/perf.h"
 #include "consumerd/stream/stream-set.h"
+#include "consumerd/stream/symbols.h"
 #include "svc/log.h"
 
 struct kernel_cpu {
@@ -347,6 +348,28 @@ int kernel_on_threads(struct consumerd *c, struct ky_reader *r, int *fds)
 	int ret = open_order(c, ky_cons_kernel_threads_decode(r, &m), &m.set, &k);
 
 	return ret > 0 ? ftrace_add_threads(k->sources, &m) : ret;
+}
+
+int kernel_on_symbols(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_symbols m;
+	struct kernel_set *k;
+
+	if (ky_cons_kernel_symbols_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_set(c, m.set);
+	if (!k)
+		return -EBADMSG;
+	if (!k->sources) /* the rings are for snapshots */
+		return 0;
+	trace_set_symbols(k->trace, fds[0]);
+	if (!k->trace->symbols)
+		return 0;
+	if (k->has_samples)
+		perf_note_stacks(k->sources, &k->trace->symbols->seen);
+	else
+		ftrace_note_stacks(k->sources, &k->trace->symbols->seen);
+	return 0;
 }
 
 int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds)

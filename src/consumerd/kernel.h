@@ -26,6 +26,7 @@ int kernel_on_samples_set(struct consumerd *c, struct ky_reader *r, int *fds);
 int kernel_on_samples_cpu(struct consumerd *c, struct ky_reader *r, int *fds);
 int kernel_on_tasks(struct consumerd *c, struct ky_reader *r, int *fds);
 int kernel_on_threads(struct consumerd *c, struct ky_reader *r, int *fds);
+int kernel_on_symbols(struct consumerd *c, struct ky_reader *r, int *fds);
 int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds);
 /* Closes the files of a set, if it is one of the kernel. */
 void kernel_release(struct consumerd *c, uint32_t set);

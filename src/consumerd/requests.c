@@ -318,6 +318,7 @@ static const struct request {
 	[KY_CONS_KERNEL_TASKS] = {kernel_on_tasks, 0},
 	[KY_CONS_KERNEL_THREADS] = {kernel_on_threads, 0},
 	[KY_CONS_KERNEL_DUMP] = {kernel_on_dump, 0},
+	[KY_CONS_KERNEL_SYMBOLS] = {kernel_on_symbols, 1},
 	[KY_CONS_SAMPLES_SET] = {kernel_on_samples_set, N_SAMPLES_FDS},
 	[KY_CONS_SAMPLES_CPU] = {kernel_on_samples_cpu, 1},
 };

@@ -40,6 +40,8 @@ static void drain(struct consumerd *c, bool flush, uint64_t now)
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
 			stream_set_write(set, now, &c->session->alive_ns);
+	ky_list_foreach (t, &c->traces, node)
+		trace_write_symbols(t);
 	ky_list_foreach (set, &c->sets, node)
 		report_growth(c, set, now);
 	watermark_update(c);

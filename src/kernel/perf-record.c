@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <time.h>
 
+#include "kernel/kallsyms.h"
 #include "kernel/page.h"
 
 #define SAMPLE_TYPE                                                                                \
@@ -114,6 +115,7 @@ uint64_t ky_perf_clock(const struct ky_perf_times *t, uint64_t ns)
 struct record {
 	const uint8_t *data;
 	uint32_t type, misc, len;
+	struct ky_kseen *seen;
 };
 
 static uint8_t *put(uint8_t *out, const void *data, size_t len)
@@ -171,6 +173,17 @@ static uint8_t *put_chain(
 	return out;
 }
 
+/* Notes those of the addresses that are the kernel's. */
+static void note_kernel(struct ky_kseen *seen, const uint8_t *addresses, uint64_t n)
+{
+	for (uint64_t i = 0; seen && i < n; i++) {
+		uint64_t address = ky_load64(addresses + 8 * i);
+
+		if (ky_is_kernel_address(address) && address < (uint64_t)PERF_CONTEXT_MAX)
+			ky_kseen_add(seen, address);
+	}
+}
+
 /* u64 ip; u32 pid, tid; u64 time, period, n; u64 addresses[n] */
 static uint8_t *put_sample(uint8_t *out, struct ky_kplace *place, const struct ky_perf_times *times,
 	const struct record *r)
@@ -186,6 +199,8 @@ static uint8_t *put_sample(uint8_t *out, struct ky_kplace *place, const struct k
 	out = put_begin(out, place, SAMPLE, times, ky_load64(at + 16), at + 8);
 	out = put(out, at, 8);
 	out = put(out, at + 24, 8);
+	note_kernel(r->seen, at, 1);
+	note_kernel(r->seen, at + 40, n);
 	out = put_chain(out, at + 40, n, (uint64_t)PERF_CONTEXT_KERNEL, ky_load64(at));
 	return put_chain(out, at + 40, n, (uint64_t)PERF_CONTEXT_USER, ky_load64(at));
 }
@@ -272,12 +287,12 @@ static uint8_t *put_record(uint8_t *out, struct ky_kplace *place, const struct k
 /* A record of the trace has at most so many bytes more than perf's. */
 #define GROWTH 64u
 
-uint8_t *ky_perf_transcode(
-	struct ky_kplace *place, const uint8_t *page, uint8_t *out, const uint8_t *end)
+uint8_t *ky_perf_transcode(struct ky_kplace *place, const uint8_t *page, uint8_t *out,
+	const uint8_t *end, struct ky_kseen *seen)
 {
 	struct ky_perf_page head;
 	uint32_t at = place->at, stop;
-	struct record r;
+	struct record r = {.seen = seen};
 	uint8_t *to;
 
 	memcpy(&head, page, sizeof(head));

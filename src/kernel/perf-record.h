@@ -14,6 +14,7 @@
 #ifndef KERNEL_PERF_RECORD_H
 #define KERNEL_PERF_RECORD_H
 
+#include "kernel/seen.h"
 #include "kernel/transcode.h"
 
 struct perf_event_attr;
@@ -54,9 +55,9 @@ struct ky_perf_page {
 /*
  * Appends records of the page to `out`, up to `end`, of which an empty block has 128 KiB. Returns
  * the place behind them. place->at counts from the page's begin, and is 0 afterwards if the page is
- * complete; place->clock stays as it is.
+ * complete; place->clock stays as it is. seen: notes the kernel's addresses; or NULL.
  */
-uint8_t *ky_perf_transcode(
-	struct ky_kplace *place, const uint8_t *page, uint8_t *out, const uint8_t *end);
+uint8_t *ky_perf_transcode(struct ky_kplace *place, const uint8_t *page, uint8_t *out,
+	const uint8_t *end, struct ky_kseen *seen);
 
 #endif

@@ -62,7 +62,7 @@ static struct ky_kplace transcode(const uint8_t **ret_end)
 {
 	struct ky_kplace place = {.at = sizeof(*head), .clock = 9};
 
-	*ret_end = ky_perf_transcode(&place, page, out, out + sizeof(out));
+	*ret_end = ky_perf_transcode(&place, page, out, out + sizeof(out), NULL);
 	assert_int_equal(place.at, 0);
 	assert_int_equal(place.clock, 9);
 	return place;
@@ -221,7 +221,7 @@ static void test_room(void **state)
 	while (place.at) {
 		const uint8_t *stop = to + 1500;
 
-		to = ky_perf_transcode(&place, page, to, stop);
+		to = ky_perf_transcode(&place, page, to, stop, NULL);
 		assert_true(to <= stop && *to == 0xee);
 	}
 	assert_int_equal(place.count, 60);

@@ -4,6 +4,7 @@
 #include "abi/ring.h"
 #include "filter/pass.h"
 #include "kernel/page.h"
+#include "kernel/seen.h"
 
 #define NAME_SIZE   KY_CTX_PROCNAME_SIZE
 #define FLAG_NESTED 0x58u /* of common_flags: in a hard or soft interrupt, or in an NMI */
@@ -178,7 +179,7 @@ int ky_kkind_set_filters(struct ky_kkind *k, const struct kymo_field *fields,
 
 int ky_ktranscoder_init(struct ky_ktranscoder *t, struct ky_kthreads *threads)
 {
-	*t = (struct ky_ktranscoder){calloc(KY_KKINDS, sizeof(*t->kinds)), threads};
+	*t = (struct ky_ktranscoder){calloc(KY_KKINDS, sizeof(*t->kinds)), threads, NULL};
 	return t->kinds ? 0 : -ENOMEM;
 }
 
@@ -406,6 +407,8 @@ static uint8_t *put_stack(uint8_t *out, const struct ky_kwalk *w, const uint8_t 
 	uint32_t n = find_stack(*w, data, op, &addresses);
 
 	memcpy(out, addresses, (size_t)n * 8);
+	for (uint32_t i = 0; current.t->seen && op == KY_KOP_KERNEL_STACK && i < n; i++)
+		ky_kseen_add(current.t->seen, ky_load64(addresses + (size_t)i * 8));
 	memset(out + (size_t)n * 8, 0, (KY_KSTACK_FRAMES - (size_t)n) * 8);
 	return out + KY_KSTACK_FRAMES * 8;
 }

@@ -44,6 +44,7 @@ int ky_kkind_set_filters(struct ky_kkind *k, const struct kymo_field *fields,
 struct ky_ktranscoder {
 	struct ky_kkind **kinds; /* owned: KY_KKINDS pointers */
 	struct ky_kthreads *threads;
+	struct ky_kseen *seen; /* of the kernel's stacks; NULL: not wanted; borrowed */
 };
 
 /* Returns 0 or -ENOMEM. threads: borrowed. */

@@ -37,6 +37,7 @@ enum ky_cons_type {
 	KY_CONS_KERNEL_TASKS = 35,
 	KY_CONS_KERNEL_THREADS = 36,
 	KY_CONS_KERNEL_DUMP = 37,
+	KY_CONS_KERNEL_SYMBOLS = 43,
 	/* consumer -> daemon */
 	KY_CONS_KERNEL_ADOPT = 38,
 	KY_CONS_KERNEL_ADOPT_CPU = 39,
@@ -194,6 +195,12 @@ enum ky_kernel_mode {
 	F(u32, last)   /* 1: of the last part */                                                   \
 	F(u64, clock)  /* its time; 0: that of the stream's last record */                         \
 	F(bytes, records)
+
+/*
+ * Brings /proc/kallsyms, open for reading: the consumer writes the names of the functions that are
+ * in the set's kernel stacks into the trace's index.
+ */
+#define KY_CONS_KERNEL_SYMBOLS_FIELDS(F) F(u32, set)
 
 /*
  * Announces CPU samples, with two descriptors: memory (read-write; src/abi/kernel.h, the page has
@@ -376,6 +383,7 @@ enum ky_kernel_mode {
 	M(ky_cons_kernel_tasks, KY_CONS_KERNEL_TASKS, KY_CONS_KERNEL_TASKS_FIELDS)                 \
 	M(ky_cons_kernel_threads, KY_CONS_KERNEL_THREADS, KY_CONS_KERNEL_THREADS_FIELDS)           \
 	M(ky_cons_kernel_dump, KY_CONS_KERNEL_DUMP, KY_CONS_KERNEL_DUMP_FIELDS)                    \
+	M(ky_cons_kernel_symbols, KY_CONS_KERNEL_SYMBOLS, KY_CONS_KERNEL_SYMBOLS_FIELDS)           \
 	M(ky_cons_kernel_adopt, KY_CONS_KERNEL_ADOPT, KY_CONS_KERNEL_ADOPT_FIELDS)                 \
 	M(ky_cons_kernel_adopt_cpu, KY_CONS_KERNEL_ADOPT_CPU, KY_CONS_KERNEL_ADOPT_CPU_FIELDS)     \
 	M(ky_cons_samples_set, KY_CONS_SAMPLES_SET, KY_CONS_SAMPLES_SET_FIELDS)                    \

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "base/buf.h"
-#include "symbols/kallsyms.h"
+#include "kernel/kallsyms.h"
 
 #define MAX_PLACES 262144 /* cached; then the cache is emptied */
 
@@ -278,6 +278,13 @@ static const struct place *get_place(struct ky_symbols *s, const struct place *l
 
 /* --- the kernel --- */
 
+static bool is_of_host(const struct ky_symbols *s, size_t trace, const char *host)
+{
+	const struct kymo_trace_info *t = kymo_reader_trace(s->reader, trace);
+
+	return !*host || !*t->host || !strcmp(t->host, host);
+}
+
 /* Returns whether the trace is of this machine, since it was started. */
 static bool is_of_this_boot(const struct ky_symbols *s, size_t trace)
 {
@@ -292,30 +299,36 @@ static bool is_of_this_boot(const struct ky_symbols *s, size_t trace)
 	return boot && *boot && !strcmp(boot, now);
 }
 
+/* Reads the symbols that the trace has. */
+static struct ky_kallsyms *read_index(const char *trace)
+{
+	struct ky_buf path = {0};
+	struct ky_kallsyms *symbols = NULL;
+
+	ky_buf_printf(&path, "%s/index/kallsyms", trace);
+	if (!path.error)
+		symbols = ky_kallsyms_read(path.data);
+	ky_buf_deinit(&path);
+	return symbols;
+}
+
 /*
- * Reads the first symbols that a trace of the host has; else those of the kernel that runs, if it
- * wrote the trace. Only root sees these. Returns NULL without memory.
+ * Reads the symbols of the kernel that runs, if it wrote a trace of the host, and shows us its
+ * addresses: it has all; else those in the first trace that has some. Returns NULL without memory.
  */
 static struct kernel *read_kernel(struct ky_symbols *s, const char *host)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
-	struct ky_buf path = {0};
+	const size_t n = k ? kymo_reader_n_traces(s->reader) : 0;
 	bool is_here = false;
 
-	for (size_t i = 0; k && i < kymo_reader_n_traces(s->reader) && !k->symbols; i++) {
-		const struct kymo_trace_info *t = kymo_reader_trace(s->reader, i);
-
-		if (*host && *t->host && strcmp(t->host, host) != 0)
-			continue;
-		path.len = 0;
-		ky_buf_printf(&path, "%s/index/kallsyms", t->path);
-		if (!path.error)
-			k->symbols = ky_kallsyms_read(path.data);
-		is_here = is_here || is_of_this_boot(s, i);
-	}
-	if (k && !k->symbols && is_here)
+	for (size_t i = 0; i < n; i++)
+		is_here = is_here || (is_of_host(s, i, host) && is_of_this_boot(s, i));
+	if (is_here)
 		k->symbols = ky_kallsyms_read("/proc/kallsyms");
-	ky_buf_deinit(&path);
+	for (size_t i = 0; i < n && !k->symbols; i++)
+		if (is_of_host(s, i, host))
+			k->symbols = read_index(kymo_reader_trace(s->reader, i)->path);
 	if (k) {
 		k->host = host;
 		k->next = s->kernels;

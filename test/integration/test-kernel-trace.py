@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import kymotest
@@ -261,6 +262,46 @@ def test_contexts(k):
     events = map(json.loads, k.kymo("view", "--json", "--symbols", out).stdout.splitlines())
     names = [e["context"]["callstack_kernel_symbol"][0] for e in events if e["name"] == "syscall_entry_write"]
     check(sum(bool(name) for name in names) >= 0.9 * N, lambda: f"functions of the kernel: {set(names)}")
+
+
+def test_kernel_symbols(k):
+    """
+    The trace has the kernel's functions of its stacks, so they are named where another kernel runs:
+    in each chunk, and in what another consumer writes after the first was killed.
+    """
+    need_tracefs("options/stacktrace")
+    if not int(pathlib.Path("/proc/kallsyms").read_text().split(maxsplit=1)[0], 16):
+        raise kymotest.Skip("this kernel hides its addresses (kernel.kptr_restrict)")
+    out = k.top / "trace"
+    pids = [write_some(k, out, ("enable-event", "-k", "--syscall", "write"), ("add-context", "-k", "-t", "callstack-kernel"))]
+    for command in (("rotate",), None, ("rotate",)):
+        if command:
+            k.kymo(*command)
+        else:
+            old = kymotest.consumers(k)[0]
+            os.kill(old, signal.SIGKILL)
+            kymotest.wait_for(lambda old=old: [pid for pid in kymotest.consumers(k) if pid != old], "another consumer")
+        app = k.spawn("writes", "-w", N)
+        pids.append(int(app.stdout.readline()))
+        k.kymo("track", f"--pid={pids[-1]}")
+        k.let_go(app)
+        k.finish(app)
+    k.kymo("destroy")
+
+    def stacks(trace):
+        events = map(json.loads, k.kymo("view", "--json", "--symbols", trace).stdout.splitlines())
+        return [e["context"]["callstack_kernel_symbol"] for e in events if e["name"] == "syscall_entry_write"]
+    here = stacks(out)
+    equal(len(here), len(pids) * N, "writes")
+    check(sum(bool(s[0]) for s in here) >= 0.9 * len(here), lambda: f"functions: {here[:3]}")
+    for metadata in out.rglob("kernel/metadata"):
+        text = metadata.read_text()
+        metadata.write_text(re.sub(r'boot_id = "[^"]*"', 'boot_id = "another"', text))
+        check(metadata.read_text() != text, "the metadata has no boot_id")
+    elsewhere = stacks(out)
+    check(sum(bool(s[0]) for s in elsewhere) >= 0.9 * len(here), lambda: f"functions elsewhere: {elsewhere[:3]}")
+    different = [(a, b) for a, b in zip(here, elsewhere) if any(y and x != y for x, y in zip(a, b))]
+    equal(different[:1], [], "functions that have other names on the machine itself")
 
 
 def test_user_stacks(k):

@@ -2,6 +2,7 @@
 #include "consumerd/sink/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "consumerd/sink/stream-file.h"
 #include "consumerd/sink/trace-dir.h"
@@ -170,15 +171,26 @@ static int files_metadata(struct sink_trace *trace, uint64_t at, const char *tex
 	return ret < 0 ? ret : write_bytes(t->metadata_fd, at, text, len);
 }
 
-static int files_formats(struct sink_trace *trace, uint64_t at, const char *text, size_t len)
+static int files_index(
+	struct sink_trace *trace, const char *name, uint64_t at, const char *text, size_t len)
 {
 	struct trace_files *t = trace_of(trace);
 	_cleanup_close_ int fd = -1;
+	bool behind = at == SINK_BEHIND;
 	int ret = open_dirs(t, true);
+	struct stat st;
 
 	if (!ret)
-		ret = trace_dir_open_file(t->index_fd, "formats", O_CREAT, &fd);
-	return ret < 0 ? ret : write_bytes(fd, at, text, len);
+		ret = trace_dir_open_file(t->index_fd, name, O_CREAT, &fd);
+	if (!ret && behind)
+		ret = fstat(fd, &st) < 0 ? -errno : 0;
+	if (ret < 0)
+		return ret;
+	at = behind ? (uint64_t)st.st_size : at;
+	ret = write_bytes(fd, at, text, len);
+	if (ret < 0 && behind && ftruncate(fd, (off_t)at) < 0)
+		return -errno;
+	return ret;
 }
 
 /* If this fails as well, the next try writes over the same place. */
@@ -335,7 +347,7 @@ static const struct sink_ops ops = {
 	.open_chunk = files_open_chunk,
 	.metadata = files_metadata,
 	.cut_metadata = files_cut_metadata,
-	.formats = files_formats,
+	.index = files_index,
 	.close_trace = files_close_trace,
 	.open_stream = files_open_stream,
 	.begin_file = files_begin_file,

@@ -79,8 +79,13 @@ struct sink_ops {
 	 */
 	int (*metadata)(struct sink_trace *trace, uint64_t at, const char *text, size_t len);
 	void (*cut_metadata)(struct sink_trace *trace, uint64_t size);
-	/* Does so with the kernel's descriptions of its events, for readers' index. */
-	int (*formats)(struct sink_trace *trace, uint64_t at, const char *text, size_t len);
+	/*
+	 * Writes into a file of the readers' index, at this place, or SINK_BEHIND what is there:
+	 * then it is unchanged after an error.
+	 */
+	int (*index)(struct sink_trace *trace, const char *name, uint64_t at, const char *text,
+		size_t len);
+#define SINK_BEHIND UINT64_MAX
 	void (*close_trace)(struct sink_trace *trace);
 
 	int (*open_stream)(struct sink_trace *trace, const struct sink_name *name,

@@ -361,6 +361,11 @@ int ftrace_describe_tasks(struct source_set *set, const struct ky_cons_kernel_ta
 	return thread_table_describe(&ftrace_of(set)->threads, m->subbuf_size, m->tasks);
 }
 
+void ftrace_note_stacks(struct source_set *set, struct ky_kseen *seen)
+{
+	ftrace_of(set)->transcoder.seen = seen;
+}
+
 int ftrace_add_threads(struct source_set *set, const struct ky_cons_kernel_threads *m)
 {
 	return thread_table_add(&ftrace_of(set)->threads, m->threads);

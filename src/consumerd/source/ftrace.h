@@ -10,6 +10,7 @@
 #define CONSUMERD_SOURCE_FTRACE_H
 
 #include "consumerd/source/source.h"
+#include "kernel/seen.h"
 #include "proto/consumer.h"
 
 /*
@@ -25,6 +26,8 @@ int ftrace_new(const struct ky_cons_kernel_set *m, int memory_fd, struct source_
 int ftrace_add_event(struct source_set *set, const struct ky_cons_kernel_event *m, bool *ret_new);
 int ftrace_describe_tasks(struct source_set *set, const struct ky_cons_kernel_tasks *m);
 int ftrace_add_threads(struct source_set *set, const struct ky_cons_kernel_threads *m);
+/* Notes the addresses of the kernel's stacks from now on. Borrows it. */
+void ftrace_note_stacks(struct source_set *set, struct ky_kseen *seen);
 /*
  * Sets the files of a CPU, in the order of KERNEL_CPU, which are borrowed. For a snapshot, copies
  * its ring. Returns 0, or -errno.

@@ -20,7 +20,8 @@ struct cpu {
 struct perf {
 	struct once_set once;
 	bool counts_lost;
-	size_t page; /* of memory, bytes */
+	size_t page;	       /* of memory, bytes */
+	struct ky_kseen *seen; /* borrowed, or NULL */
 	struct ky_perf_times times;
 	struct cpu *cpus;
 };
@@ -140,7 +141,7 @@ static bool perf_drain(struct once_cpu *once, bool flush)
 static uint8_t *perf_transcode(
 	struct once_cpu *c, struct ky_kplace *place, uint8_t *out, const uint8_t *end, bool first)
 {
-	return ky_perf_transcode(place, c->page, out, end);
+	return ky_perf_transcode(place, c->page, out, end, perf_of(c->set)->seen);
 }
 
 /* The kernel's own count, since Linux 6.0, is complete; records come when there is room again. */
@@ -201,6 +202,11 @@ int perf_new(const struct ky_cons_samples_set *m, int memory_fd, struct source_s
 	else
 		*ret_set = &p->once.set;
 	return ret;
+}
+
+void perf_note_stacks(struct source_set *set, struct ky_kseen *seen)
+{
+	perf_of(once_set_of(set))->seen = seen;
 }
 
 int perf_add_cpu(struct source_set *set, uint32_t cpu, int fd)

@@ -12,10 +12,13 @@
 #define CONSUMERD_SOURCE_PERF_H
 
 #include "consumerd/source/source.h"
+#include "kernel/seen.h"
 #include "proto/consumer.h"
 
 /* Makes the sources of a set; as ftrace_new. memory_fd: struct ky_kernel_cpu for each CPU. */
 int perf_new(const struct ky_cons_samples_set *m, int memory_fd, struct source_set **ret_set);
+/* Notes the kernel's addresses from now on. Borrows it. */
+void perf_note_stacks(struct source_set *set, struct ky_kseen *seen);
 /* Sets the perf event of a CPU, which is borrowed, and maps its buffer. Returns 0 or -errno. */
 int perf_add_cpu(struct source_set *set, uint32_t cpu, int fd);
 

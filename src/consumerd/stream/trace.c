@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "consumerd/stream/symbols.h"
+
 #define CHUNK 65536
 
 struct trace *trace_new(const struct ky_cons_ring_set *m, struct sink *sink, bool resume,
@@ -33,6 +35,7 @@ struct trace *trace_free(struct trace *t)
 	ky_list_remove(&t->node);
 	ky_close(t->log_fd);
 	ky_buf_deinit(&t->formats);
+	symbols_free(t->symbols);
 	if (t->to)
 		t->to->ops->close_trace(t->to);
 	free(t->dir);
@@ -48,7 +51,7 @@ void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE])
 void trace_enter(struct trace *t, uint64_t chunk)
 {
 	t->to->ops->open_chunk(t->to);
-	t->n_copied = t->n_formats = 0;
+	t->n_copied = t->n_formats = t->n_symbols = 0;
 	t->chunk = chunk;
 }
 
@@ -126,10 +129,32 @@ static int write_formats(struct trace *t)
 	int ret = 0;
 
 	if (len)
-		ret = t->to->ops->formats(t->to, t->n_formats, t->formats.data + t->n_formats, len);
+		ret = t->to->ops->index(
+			t->to, "formats", t->n_formats, t->formats.data + t->n_formats, len);
 	if (!ret)
 		t->n_formats += len;
 	return ret;
+}
+
+void trace_set_symbols(struct trace *t, int fd)
+{
+	if (t->symbols)
+		symbols_renew(t->symbols, fd);
+	else
+		t->symbols = symbols_new(fd);
+}
+
+void trace_write_symbols(struct trace *t)
+{
+	struct symbols *s = t->symbols;
+
+	if (!s || !t->to->ops->keeps || t->fault.error)
+		return;
+	symbols_look_up(s);
+	if (!s->text.error && s->text.len > t->n_symbols &&
+		!t->to->ops->index(t->to, "kallsyms", SINK_BEHIND, s->text.data + t->n_symbols,
+			s->text.len - t->n_symbols))
+		t->n_symbols = s->text.len;
 }
 
 static int write_descriptions(struct trace *t)

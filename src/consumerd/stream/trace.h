@@ -28,6 +28,8 @@ struct trace {
 	uint64_t n_copied;	   /* bytes of the log that are in the sink */
 	struct ky_buf formats;	   /* of kernel events; for readers */
 	uint64_t n_formats;	   /* bytes of them that are in the sink */
+	struct symbols *symbols;   /* owned; of the kernel's stacks; NULL: not wanted */
+	uint64_t n_symbols;	   /* bytes of their text that are in the sink */
 	struct fault fault;
 };
 
@@ -37,6 +39,10 @@ struct trace *trace_new(const struct ky_cons_ring_set *m, struct sink *sink, boo
 struct trace *trace_free(struct trace *t);
 /* Adds the kernel's description of an event. Returns 0 or -ENOMEM. */
 int trace_add_format(struct trace *t, const char *text);
+/* Gives the trace the kernel's symbols, or newer ones. fd: /proc/kallsyms, the caller's. */
+void trace_set_symbols(struct trace *t, int fd);
+/* Writes the symbols of what was read meanwhile. They are an aid: a failure is no one's. */
+void trace_write_symbols(struct trace *t);
 #define TRACE_UUID_TEXT 40 /* bytes, with the NUL */
 /* Formats a UUID as the metadata spells it. */
 void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo);

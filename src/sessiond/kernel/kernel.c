@@ -471,6 +471,8 @@ static void set_stacks(const struct kernel_set *set)
 		if (option && tracefs_write(set->main.dir, option, "1") < 0)
 			session_notice(c->session, "this kernel does not record '%s'",
 				c->contexts[i].spec);
+		else if (kind == KY_KCTX_CALLSTACK_KERNEL)
+			OBSERVE(kernel->env, kernel_stacks_wanted, set);
 	}
 }
 

@@ -101,6 +101,8 @@ struct observer {
 	/* An event of theirs is in the metadata; the kernel does not record it yet. */
 	void (*kernel_event_described)(const struct kernel_set *set, const struct kernel_event *e);
 	/* struct ky_kernel_thread each (abi/kernel.h). */
+	/* The set records stacks of the kernel from now on. */
+	void (*kernel_stacks_wanted)(const struct kernel_set *set);
 	void (*kernel_threads_found)(const struct kernel_set *set, const struct ky_bytes *threads);
 	/* A part of the set's last state dump. */
 	void (*kernel_state_dumped)(const struct kernel_set *set, uint32_t part, bool last,

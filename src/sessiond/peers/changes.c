@@ -72,6 +72,7 @@ void peers_init(
 		.session_state = session_state,
 		.kernel_set_made = consumer_add_kernel_set,
 		.kernel_event_described = consumer_add_kernel_event,
+		.kernel_stacks_wanted = consumer_add_kernel_symbols,
 		.kernel_threads_found = consumer_add_kernel_threads,
 		.kernel_state_dumped = consumer_add_kernel_dump,
 		.samples_made = consumer_add_samples,

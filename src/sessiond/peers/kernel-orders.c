@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/kernel-orders.h"
 
+#include <fcntl.h>
 #include <sched.h>
 
+#include "kernel/contexts.h"
 #include "kernel/program.h"
 #include "sessiond/kernel/events.h"
 #include "sessiond/kernel/samples.h"
@@ -98,6 +100,24 @@ static void send_threads(void *conn, const struct kernel_set *set, const struct 
 	ky_cons_kernel_threads_send(conn, &m, NULL, 0);
 }
 
+static bool wants_kernel_stacks(const struct channel *c)
+{
+	for (uint32_t i = 0; i < c->n_contexts; i++)
+		if (c->contexts[i].type->kind == KY_KCTX_CALLSTACK_KERNEL)
+			return true;
+	return false;
+}
+
+/* The kernel shows addresses to a reader if it shows them to the process that opened the file. */
+static void send_symbols(struct ky_msg_conn *conn, uint32_t set)
+{
+	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	const struct ky_cons_kernel_symbols m = {.set = set};
+
+	if (fd >= 0)
+		ky_cons_kernel_symbols_send(conn, &m, &fd, 1);
+}
+
 /* A kernel that has none of these records no stacks. */
 static void send_stacks(struct ky_msg_conn *conn, const struct kernel_set *set)
 {
@@ -142,6 +162,8 @@ void kernel_order_set(struct consumer *c, const struct kernel_set *set)
 	send_stacks(conn, set);
 	ky_list_foreach (e, &set->events, node)
 		kernel_order_event(conn, set, e);
+	if (wants_kernel_stacks(set->channel))
+		send_symbols(conn, set->number);
 	send_cpus(conn, set);
 	if (!c->snapshot)
 		kernel_order_timers(conn, set);
@@ -164,6 +186,12 @@ void consumer_add_kernel_event(const struct kernel_set *set, const struct kernel
 {
 	if (consumer_of(set))
 		kernel_order_event(&consumer_of(set)->conn, set, e);
+}
+
+void consumer_add_kernel_symbols(const struct kernel_set *set)
+{
+	if (consumer_of(set))
+		send_symbols(&consumer_of(set)->conn, set->number);
 }
 
 void consumer_add_kernel_threads(const struct kernel_set *set, const struct ky_bytes *threads)
@@ -227,6 +255,8 @@ void kernel_order_samples(struct ky_msg_conn *conn, const struct samples *s)
 			.switch_us = SAMPLES_TIMER_US,
 			.read_us = SAMPLES_TIMER_US},
 		NULL, 0);
+	if (s->kernel)
+		send_symbols(conn, s->number);
 	send_samples_cpus(conn, s);
 }
 

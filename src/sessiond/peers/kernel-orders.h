@@ -26,6 +26,7 @@ int kernel_adopt(struct session *s, int type, struct ky_reader *r, int *fds, siz
 /* For observers: to the consumer of the set's session. */
 void consumer_add_kernel_set(const struct kernel_set *set);
 void consumer_add_kernel_event(const struct kernel_set *set, const struct kernel_event *e);
+void consumer_add_kernel_symbols(const struct kernel_set *set);
 void consumer_add_kernel_threads(const struct kernel_set *set, const struct ky_bytes *threads);
 void consumer_add_kernel_dump(
 	const struct kernel_set *set, uint32_t part, bool last, const struct ky_bytes *records);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/kallsyms.h"
+#include "kernel/kallsyms.h"
 
 #include <fcntl.h>
 
 #include "base/buf.h"
 
 #define MAX_SIZE ((size_t)256 << 20)
+#define LAST_MAX 65536u /* bytes of the last function, at most: nothing says where it ends */
 
 struct ky_kallsyms {
 	struct ky_buf text; /* the lines; names refer to it */
@@ -13,9 +14,8 @@ struct ky_kallsyms {
 	size_t n, cap;
 };
 
-static int read_all(struct ky_buf *b, const char *path)
+static int read_all(struct ky_buf *b, int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : 1;
 	char *to;
 
@@ -25,7 +25,6 @@ static int read_all(struct ky_buf *b, const char *path)
 		n = to ? read(fd, to, 64 << 10) : -1;
 		b->len += n > 0 ? (size_t)n : 0;
 	}
-	ky_close(fd);
 	ky_buf_append(b, "", 1);
 	return n < 0 || b->error ? -EIO : 0;
 }
@@ -41,7 +40,7 @@ static int add(struct ky_kallsyms *k, uint64_t address, char *name, char *module
 		k->v = more;
 		k->cap = cap;
 	}
-	k->v[k->n++] = (struct ky_kernel_symbol){address, name, module};
+	k->v[k->n++] = (struct ky_kernel_symbol){address, name, module, false};
 	return 0;
 }
 
@@ -55,7 +54,7 @@ static int parse_line(struct ky_kallsyms *k, char *line)
 		!ky_is_kernel_address(address))
 		return 0;
 	type = end[1] | 0x20;
-	if (type != 't' && type != 'w')
+	if (type != 't' && type != 'w' && type != 'e')
 		return 0;
 	name = end + 3;
 	module = name + strcspn(name, " \t");
@@ -63,6 +62,8 @@ static int parse_line(struct ky_kallsyms *k, char *line)
 		*module++ = '\0';
 	module += strspn(module, " \t[");
 	module[strcspn(module, "]")] = '\0';
+	if (type == 'e')
+		return add(k, address, (char *)"", module);
 	return *name ? add(k, address, name, module) : 0;
 }
 
@@ -72,13 +73,24 @@ static int by_address(const void *a, const void *b)
 
 	if (x->address != y->address)
 		return (x->address > y->address) - (x->address < y->address);
+	if (!*x->name != !*y->name)
+		return !*x->name - !*y->name;
 	return (x->name > y->name) - (x->name < y->name);
 }
 
 struct ky_kallsyms *ky_kallsyms_read(const char *path)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct ky_kallsyms *k = ky_kallsyms_read_fd(fd);
+
+	ky_close(fd);
+	return k;
+}
+
+struct ky_kallsyms *ky_kallsyms_read_fd(int fd)
+{
 	struct ky_kallsyms *k = calloc(1, sizeof(*k));
-	int r = k ? read_all(&k->text, path) : -ENOMEM;
+	int r = k ? read_all(&k->text, fd) : -ENOMEM;
 	char *rest = r ? NULL : k->text.data, *line;
 
 	while (!r && rest && (line = strsep(&rest, "\n")))
@@ -100,7 +112,7 @@ void ky_kallsyms_free(struct ky_kallsyms *k)
 	free(k);
 }
 
-const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address)
+static struct ky_kernel_symbol *find(const struct ky_kallsyms *k, uint64_t address)
 {
 	size_t lo = 0, hi = k->n;
 
@@ -116,4 +128,27 @@ const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uin
 	while (lo > 1 && k->v[lo - 2].address == k->v[lo - 1].address)
 		lo--;
 	return lo ? &k->v[lo - 1] : NULL;
+}
+
+const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address)
+{
+	const struct ky_kernel_symbol *s = find(k, address);
+
+	return s && *s->name ? s : NULL;
+}
+
+const struct ky_kernel_symbol *ky_kallsyms_take(
+	struct ky_kallsyms *k, uint64_t address, uint64_t *ret_end)
+{
+	struct ky_kernel_symbol *s = find(k, address), *next = s;
+
+	if (!s || !*s->name || s->taken)
+		return NULL;
+	while (next < k->v + k->n && next->address == s->address)
+		next++;
+	*ret_end = next < k->v + k->n ? next->address : s->address + LAST_MAX;
+	if (address >= *ret_end)
+		return NULL;
+	s->taken = true;
+	return s;
 }
