@@ -18,7 +18,7 @@
 #define NEXT	    ".next"    /* beside the directory of journals */
 #define COMPACT_MIN (32 << 10) /* bytes: a shorter journal is not worth it */
 #define JOURNAL_MAX                                                                                \
-	(256 << 20) /* bytes of one journal: what DESCRIPTIONS_MAX allows for several users */
+	(256 << 20) /* bytes of one journal: more than what descriptions of all users take */
 
 static struct env *env; /* that is observed */
 static struct ky_job compacting;

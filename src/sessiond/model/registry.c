@@ -14,10 +14,29 @@ struct registry *registry_free(struct registry *r)
 	if (!r)
 		return NULL;
 	ky_list_remove(&r->node);
+	if (r->uid != r->session->env->uid)
+		r->session->n_desc_bytes -= r->n_desc_bytes;
 	registry_set_last(r, NULL, NULL);
 	ky_close(r->log_fd);
 	free(r);
 	return NULL;
+}
+
+bool registry_has_room(const struct registry *r, size_t len)
+{
+	uint64_t others = r->session->n_desc_bytes - r->n_desc_bytes;
+	uint64_t left = SESSION_DESCRIPTIONS_MAX - KY_MIN(others, SESSION_DESCRIPTIONS_MAX);
+	uint64_t max = r->uid == r->session->env->uid ? DESCRIPTIONS_MAX
+						      : KY_MIN(DESCRIPTIONS_MAX, left / 2);
+
+	return r->n_desc_bytes + len + DESCRIPTION_OVERHEAD <= max;
+}
+
+void registry_charge(struct registry *r, size_t len)
+{
+	r->n_desc_bytes += len + DESCRIPTION_OVERHEAD;
+	if (r->uid != r->session->env->uid)
+		r->session->n_desc_bytes += len + DESCRIPTION_OVERHEAD;
 }
 
 int registry_append(struct registry *r, const struct ky_buf *text)

@@ -16,6 +16,12 @@
  * journal.
  */
 #define DESCRIPTIONS_MAX (16u << 20)
+/*
+ * Of all users but the daemon's own in a session: each may have half of what the others leave, so
+ * that the journal has room for all.
+ */
+#define SESSION_DESCRIPTIONS_MAX (64u << 20)
+#define DESCRIPTION_OVERHEAD	 128u /* bytes of a line of the journal, without the description */
 
 #define GAPS_MAX 64u /* comments about missing events in one log */
 
@@ -50,6 +56,10 @@ int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registr
 /* Makes a registry without a log. Returns NULL if allocation fails. */
 struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
 struct registry *registry_free(struct registry *r); /* NULL */
+/* Returns whether the registry may have a description of len bytes more. */
+bool registry_has_room(const struct registry *r, size_t len);
+/* Charges one. */
+void registry_charge(struct registry *r, size_t len);
 /*
  * Appends text to the metadata: all of it or nothing. Returns 0, -EFBIG at METADATA_MAX, or another
  * -errno.

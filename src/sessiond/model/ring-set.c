@@ -515,7 +515,7 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	set = set->kind;
 	if (count_definitions(set, d) >= DEFINITIONS_MAX)
 		return -EMLINK;
-	if (set->registry->n_desc_bytes + d->len > DESCRIPTIONS_MAX)
+	if (!registry_has_room(set->registry, d->len))
 		return -EFBIG;
 	e = set_event_new(set, d, by);
 	if (!e)
@@ -531,7 +531,7 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 		return ret;
 	}
 	set->n_events += !refused;
-	set->registry->n_desc_bytes += d->len;
+	registry_charge(set->registry, d->len);
 	*ret_event = e;
 	return 0;
 }
@@ -559,7 +559,7 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 	forget_undescribed(set, d, id);
 	if (!e) {
 		e = set_event_new(set, d, by);
-		set->registry->n_desc_bytes += d->len;
+		registry_charge(set->registry, d->len);
 	}
 	if (!e)
 		return -ENOMEM;

@@ -243,6 +243,33 @@ static void test_bound_of_metadata(void **state)
 	event_desc_unref(b);
 }
 
+/* A user's descriptions leave room in the session for those of other users, and of the daemon's. */
+static void test_shares_of_descriptions(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
+	struct ring_set *own = ring_set_get(f->c, f->env.uid, 64, KY_SET_PER_CPU, false), *other;
+	struct set_event *e;
+
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(ring_set_make(own), 0);
+	for (uid_t uid = 2000; uid < 2010; uid++) {
+		other = ring_set_get(f->c, uid, 64, KY_SET_PER_CPU, false);
+		assert_int_equal(ring_set_make(other), 0);
+		while (registry_has_room(other->registry, 1000))
+			registry_charge(other->registry, 1000);
+		assert_true(other->registry->n_desc_bytes > 10000);
+	}
+	assert_true(f->s.n_desc_bytes < SESSION_DESCRIPTIONS_MAX);
+	assert_int_equal(ring_set_register(set, a, &me, &e), 0);
+	registry_charge(other->registry, SESSION_DESCRIPTIONS_MAX - f->s.n_desc_bytes);
+	assert_false(registry_has_room(set->registry, 1));
+	assert_true(registry_has_room(own->registry, DESCRIPTIONS_MAX - DESCRIPTION_OVERHEAD));
+	assert_false(registry_has_room(own->registry, DESCRIPTIONS_MAX));
+	event_desc_unref(a);
+}
+
 static void test_a_set_for_each_key(void **state)
 {
 	struct fixture *f = *state;
@@ -454,6 +481,7 @@ int main(void)
 		TEST(test_identifiers),
 		TEST(test_conflict),
 		TEST(test_bound_of_metadata),
+		TEST(test_shares_of_descriptions),
 		TEST(test_a_set_for_each_key),
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),
