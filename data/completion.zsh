@@ -14,7 +14,7 @@ _kymo_sessions()
 	kymo list 2>/dev/null | sed -n 's/^\([^ ]*\) \[.*/\1/p'
 }
 
-# "--output=:DIR:help" of each long option of command $1.
+# "--output=:DIR" of each long option of command $1, and "-o=:DIR" of one letter.
 _kymo_options()
 {
 	kymo help "$1" 2>/dev/null | awk '/^Options:/ { on = 1; next } /^$/ { on = 0 }
@@ -22,12 +22,23 @@ _kymo_options()
 			name = ($1 ~ /^--/) ? $1 : $2; arg = ""
 			if (i = index(name, "=")) { arg = substr(name, i + 1); name = substr(name, 1, i) }
 			if (name ~ /^--/) print name ":" arg
+			if (arg && $1 ~ /^-.,$/) print substr($1, 1, 2) "=:" arg
 		}'
+}
+
+# What help calls $1: the argument of an option.
+_kymo_value()
+{
+	case $1 in
+	SESSION) compadd ${(f)"$(_kymo_sessions)"} ;;
+	*DIR* | *FILE* | *PATH*) _files ;;
+	*\|*) compadd ${(s:|:)1} ;;
+	esac
 }
 
 _kymo()
 {
-	local command=$words[2] usage row
+	local command=$words[2] before=$words[CURRENT-1] usage row
 	local -a rows options commands
 
 	if (( CURRENT == 2 )); then
@@ -39,23 +50,25 @@ _kymo()
 	if [[ $PREFIX == --*=* ]]; then
 		row=${rows[(r)${PREFIX%%=*}=:*]}
 		compset -P '*='
-		case ${row#*:} in
-		SESSION) compadd ${(f)"$(_kymo_sessions)"} ;;
-		*DIR* | *FILE* | *PATH*) _files ;;
-		*\|*) compadd ${(s:|:)${row#*:}} ;;
-		esac
+		_kymo_value ${row#*:}
 		return
 	fi
 	if [[ $PREFIX == -* ]]; then
-		options=(${rows%%:*})
+		options=(${(M)${rows%%:*}:#--*})
 		compadd -S '' -- ${(M)options:#*=}
 		compadd -- ${options:#*=}
+		return
+	fi
+	row=${rows[(r)$before=:*]}
+	if [[ $before == -* && -n $row ]]; then
+		_kymo_value ${row#*:}
 		return
 	fi
 	usage=$(kymo help $command 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
 	case $usage in
 	*'[ NAME'* | 'kymo set-session '*) compadd ${(f)"$(_kymo_sessions)"} ;;
 	'kymo record '*) _command_names -e ;;
+	'kymo snapshot '* | 'kymo regenerate '*) compadd ${usage[(w)3]} ;;
 	'kymo help '*) compadd ${${(f)"$(_kymo_commands)"}%%:*} ;;
 	*) _files ;;
 	esac

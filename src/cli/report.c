@@ -382,12 +382,12 @@ static bool report_bounds(const struct kymo_value *rotation, bool more)
 {
 	static const struct {
 		const char *member, *before, *after;
-		bool is_size;
-	} bounds[] = {{"max_disk", " the trace has at most ", "", true},
-		{"keep_free", " ", " of the disk stay free", true},
-		{"keep_chunks", " the newest ", " chunks stay", false},
-		{"keep_bytes", " ", " of chunks stay", true},
-		{"keep_s", " chunks of ", " s stay", false}};
+		enum { COUNT, SIZE, SECONDS } kind;
+	} bounds[] = {{"max_disk", " the trace has at most ", "", SIZE},
+		{"keep_free", " ", " of the disk stay free", SIZE},
+		{"keep_chunks", " the newest ", " chunks stay", COUNT},
+		{"keep_bytes", " ", " of chunks stay", SIZE},
+		{"keep_s", " chunks of ", " stay", SECONDS}};
 	bool any = false;
 	char text[32];
 
@@ -396,10 +396,13 @@ static bool report_bounds(const struct kymo_value *rotation, bool more)
 
 		if (!v)
 			continue;
-		snprintf(text, sizeof(text), "%" PRIu64, v);
-		printf("%s%s%s%s", more || any ? ";" : "", bounds[i].before,
-			bounds[i].is_size ? cli_format_size(text, sizeof(text), v) : text,
-			bounds[i].after);
+		if (bounds[i].kind == SIZE)
+			cli_format_size(text, sizeof(text), v);
+		else if (bounds[i].kind == SECONDS)
+			cli_format_usec(text, sizeof(text), v * 1000000, " ");
+		else
+			snprintf(text, sizeof(text), "%" PRIu64, v);
+		printf("%s%s%s%s", more || any ? ";" : "", bounds[i].before, text, bounds[i].after);
 		any = true;
 	}
 	return any;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Completion in bash offers what the command line accepts."""
+"""Completion in bash and zsh offers what the command line accepts."""
 
 import pathlib
 import re
@@ -57,6 +57,27 @@ def test_sessions(k):
     equal(complete(k, "set-session", "o"), ["other"], "names for set-session")
     for words in (["-s", "o"], ["--session", "=", "o"], ["--session", "o"]):
         equal(complete(k, "enable-event", *words), ["other"], " ".join(words))
+
+
+def test_zsh(k):
+    """Completion in zsh, with functions in the place of its line editor."""
+    kymotest.need_program("zsh", "zsh")
+    path = f"{pathlib.Path(CLI).parent}:{k.env['PATH']}"
+    script, completion = SOURCE / "test" / "packages" / "complete.zsh", SOURCE / "data" / "completion.zsh"
+
+    def offered(*words):
+        done = k.run(["zsh", "-f", script, completion, "kymo", *words], env={"PATH": path})
+        equal(done.stderr, "", f"messages of {words}")
+        return sorted(done.stdout.split())
+    k.start_daemon()
+    for name in ("shop", "shed", "other"):
+        k.kymo("create", name, "-o", k.traces / name)
+    for words, wanted in ((("disable-",), ["disable-channel", "disable-event", "disable-rotation"]), (("stop", "sh"), ["shed", "shop"]),
+            (("enable-event", "-s", "o"), ["other"]), (("enable-event", "--session", "o"), ["other"]), (("enable-event", "--session=o",), ["other"]),
+            (("record", "--buffers=t"), ["thread"]), (("record", "--buffers", "t"), ["thread"]), (("create", "--sn"), ["--snapshot"]),
+            (("snapshot", ""), ["record"]), (("help", "stat"), ["stat", "status"])):
+        equal(offered(*words), wanted, " ".join(words))
+    equal([word for word in offered("start", "-") if not word.startswith("--")], [], "options of one letter")
 
 
 def test_all_options(k):
