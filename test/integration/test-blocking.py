@@ -6,6 +6,7 @@ slow or stopped. An event that waits too long is counted as discarded. The wait 
 recording ends.
 """
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -20,15 +21,25 @@ ALLOWED = {"KYMO_ALLOW_BLOCKING": "1"}
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
-def waits(app):
-    """
-    Returns true if the emitting thread sleeps again and again: it does so for no other reason.
-    """
+def naps(app):
+    """Returns how often the program's own threads have slept."""
+    n = 0
     for status in pathlib.Path(f"/proc/{app.pid}/task").glob("*/status"):
-        lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-        if not lines["Name"].startswith("kymo-") and int(lines["voluntary_ctxt_switches"]) > 20:
-            return True
-    return False
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has exited
+            lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            n += 0 if lines["Name"].startswith("kymo-") else int(lines["voluntary_ctxt_switches"])
+    return n
+
+
+def wait_until_it_waits(k, app):
+    """
+    Waits until the program has recorded events, and then sleeps again and again: it does so for no
+    other reason. Or until it has ended, if it need not wait.
+    """
+    ended = lambda: app.poll() is not None
+    wait_for(lambda: ended() or k.request(command="status")["session"]["in_buffers"], "events in the buffers")
+    before = naps(app)
+    wait_for(lambda: ended() or naps(app) > before + 20, "the program to wait")
 
 
 def begin(k, timeout, n, env=None):
@@ -64,7 +75,7 @@ def test_slow_consumer(k, env=None):
     """The application waits as long as the consumer is stopped, and no longer."""
     out, consumer, app = begin(k, "inf", 3000, env={**ALLOWED, **(env or {})})
     for _ in range(3):
-        wait_for(lambda: waits(app), "the program to wait")
+        wait_until_it_waits(k, app)
         os.kill(consumer, signal.SIGCONT)
         os.kill(consumer, signal.SIGSTOP)
     os.kill(consumer, signal.SIGCONT)
@@ -123,7 +134,7 @@ def end_of_waiting(k, order, env=None):
     waited, and is counted.
     """
     out, consumer, app = begin(k, "inf", 1000, env={**ALLOWED, **(env or {})})
-    wait_for(lambda: waits(app), "the program to wait")
+    wait_until_it_waits(k, app)
     order()
     total = sum(emitted(k.finish(app)))
     os.kill(consumer, signal.SIGCONT)
@@ -172,7 +183,7 @@ def test_set_begins_waiting(k):
     consumer, = consumers(k)
     os.kill(consumer, signal.SIGSTOP)
     k.let_go(app)
-    wait_for(lambda: waits(app), "the program to wait")
+    wait_until_it_waits(k, app)
     os.kill(consumer, signal.SIGCONT)
     k.read_until(app, "done")
     k.let_go(app)
@@ -204,7 +215,7 @@ def test_killed_while_waiting(k):
     event that waits.
     """
     out, consumer, app = begin(k, "inf", 1000, env=ALLOWED)
-    wait_for(lambda: waits(app), "the program to wait")
+    wait_until_it_waits(k, app)
     app.kill()
     app.wait()
     os.kill(consumer, signal.SIGCONT)
@@ -223,7 +234,7 @@ def test_fork_while_waiting(k, env=None):
     consumer, = consumers(k)
     os.kill(consumer, signal.SIGSTOP)
     app = k.spawn("waits", 2000, env={**ALLOWED, **(env or {})}, wrap=ONE_CPU)
-    wait_for(lambda: waits(app), "the program to wait")
+    wait_until_it_waits(k, app)
     for _ in range(3):
         app.send_signal(signal.SIGUSR1)
     wait_for(lambda: len([p for p in kymotest.processes_with(k.mark) if "apps/waits" in kymotest.command_of(p)]) > 1,

@@ -27,13 +27,17 @@ def buffers(k, session="s"):
     return found
 
 
-def memory(k):
-    return buffers(k)["memory"]
+def memory(k, session="s"):
+    return buffers(k, session)["memory"]
+
+
+def is_home(n_bytes):
+    """Returns whether buffers with this memory have no more than without a burst."""
+    return n_bytes < os.cpu_count() * HOME + 64 * KIB
 
 
 def at_home(k):
-    """Returns whether the buffers have no more memory than without a burst."""
-    return memory(k) < os.cpu_count() * HOME + 64 * KIB
+    return is_home(memory(k))
 
 
 def begin(k, *channel, daemon=(), session="s"):
@@ -43,12 +47,16 @@ def begin(k, *channel, daemon=(), session="s"):
     return trace
 
 
-def burst(k, n=BURST, process=2):
-    """Records a burst on one CPU while the consumer gets no processor."""
+def burst(k, n=BURST, process=2, session="s"):
+    """
+    Records a burst on one CPU while the consumer gets no processor; returns the memory of the
+    buffers then.
+    """
     (consumer,) = kymotest.consumers(k)
     os.kill(consumer, signal.SIGSTOP)
     try:
         k.finish(k.spawn("emit", "-n", n, "-p", process, wrap=PINNED))
+        return memory(k, session)
     finally:
         os.kill(consumer, signal.SIGCONT)
 
@@ -59,8 +67,7 @@ def test_burst(k):
     check(at_home(k), f"{memory(k)} bytes at first")
     check(buffers(k)["burst_size"] > buffers(k)["size"] == HOME, buffers(k))
     for n in range(2):
-        burst(k, process=2 + n)
-        check(n or not at_home(k), "the buffers did not grow")
+        check(not is_home(burst(k, process=2 + n)), "the buffers did not grow")
         wait_for(lambda: at_home(k), lambda: f"memory to be given back: {memory(k)} bytes are in use")
     k.kymo("stop", "s")
     equal(len(check_counts(k, trace, 10 + 2 * BURST)), 10 + 2 * BURST, "events in the trace")
@@ -75,7 +82,7 @@ def test_fixed_size(k):
     k.kymo("destroy", "s")
     check(len(check_counts(k, trace, 10 + n)) < 10 + n, "nothing was discarded")
     trace = k.record("emit:*", session="grows", channel=("--num-subbuf=4", "--subbuf-size=64K", "--burst-size=16M"))
-    burst(k, n)
+    burst(k, n, session="grows")
     k.kymo("destroy", "grows")
     equal(len(check_counts(k, trace, n)), n, "events of a buffer that may grow")
 
