@@ -7,6 +7,7 @@ language in detail.
 """
 
 import collections
+import contextlib
 import json
 import os
 import pty
@@ -272,10 +273,14 @@ def test_caret(k):
     try:
         done = subprocess.run([CLI, "enable-event", ITEM, "-f", "n == 3 && (n = 5)"], env=k.env, stdout=subprocess.DEVNULL,
             stderr=theirs, timeout=kymotest.TIMEOUT)
-        text = os.read(ours, 4096).decode().splitlines()
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # the other side is closed
+            while part := os.read(ours, 4096):
+                text += part
+        text = text.decode().splitlines()
     finally:
         os.close(ours)
-        os.close(theirs)
     equal(done.returncode, 2, "exit status")
     equal(text[1:], ["  n == 3 && (n = 5)", "               ^"], "what is shown below the message")
 

@@ -41,14 +41,16 @@ def test_fails(k):
 """)
     equal(status, 1, f"exit status: {said}")
     check("not ok 1 - test_fails" in said, said)
-    wait_for(lambda: not kymotest.alive(number_after(said, "child ")), "the child to end", timeout=10)
+    wait_for(lambda: not kymotest.alive(number_after(said, "child ")), "the child to end")
 
 
 def test_process_that_is_left(k):
     status, said = run_tests(k, """
-kymotest.wait_for.__defaults__ = (0.1,)
 def test_leaves(k):
     k.run(["sh", "-c", "sleep 1000 >/dev/null 2>&1 &"])
+    sleeps = lambda: "sleep 1000" in map(kymotest.command_of, kymotest.processes_with(k.mark))
+    kymotest.wait_for(sleeps, "the process")
+    kymotest.wait_for.__defaults__ = (0.1,)
 """)
     equal(status, 1, f"exit status: {said}")
     check("all processes of the test to end" in said, said)
