@@ -182,7 +182,7 @@ def test_killed(k):
     equal(go(k, app), N, "semaphore without a daemon")
     k.start_daemon()
     equal(go(k, app), N, "semaphore with another daemon")
-    consumer = consumers(k)[0]
+    consumer = wait_for(lambda: consumers(k), "the consumer")[0]
     equal(len(definitions(made[0])), 1, "definitions")
     k.daemon.kill()
     k.daemon.wait()

@@ -218,7 +218,7 @@ def test_filter(k):
 def test_named_values(k):
     """--symbols names flags and errors, from the trace's own index; without it, nothing changes."""
     need_tracefs()
-    out = record(k, "--syscall=openat,mmap", "-k", "sched_switch,softirq_*", script="cat /nonexistent; true")
+    out = record(k, "--syscall=openat,mmap", "-k", "sched_switch,softirq_*", script="cat /nonexistent; sleep 0.01")
     theirs = k.run(["babeltrace2", out])
     equal(kymotest.warnings_of(theirs.stderr), [], "warnings of babeltrace2")
     equal(k.kymo("view", out).stdout == theirs.stdout, True, "the two texts are equal")

@@ -380,7 +380,7 @@ def test_precedence(k):
     old = wait_for(lambda: consumers(k), "a consumer")[0]
     equal(os.sched_getscheduler(old), os.SCHED_OTHER, "scheduling without kernel events")
     k.kymo("enable-event", "-k", "sched_switch")
-    equal(os.sched_getscheduler(old) & ~os.SCHED_RESET_ON_FORK, os.SCHED_RR, "scheduling with kernel events")
+    wait_for(lambda: os.sched_getscheduler(old) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR, "precedence with kernel events")
     os.kill(old, signal.SIGKILL)
     new = wait_for(lambda: [pid for pid in consumers(k) if pid != old], "another consumer")[0]
     wait_for(lambda: os.sched_getscheduler(new) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR, "the successor's precedence")
@@ -435,8 +435,9 @@ def test_filter_names(k):
     check("in the kernel: ret == -2" in done.stdout, done.stdout)
     done = k.kymo("enable-event", "-k", "--syscall", "openat", "-f", "flags == \"O_CREATE\"", status=2)
     check("field 'flags' has no value 'O_CREATE': it has O_RDONLY" in done.stderr, done.stderr)
-    script = ("sh", "-c", "read x; ls / > /dev/null; : < /nonexistent")
-    with subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as app:
+    script = ("sh", "-c", "echo ready; read x; ls / > /dev/null; : < /nonexistent")
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as app:
+        equal(app.stdout.readline(), b"ready\n", "a shell that opens no file while channels begin one after the other")
         track_and_start(k, app.pid)
         app.communicate(b"\n")
     k.kymo("destroy")
