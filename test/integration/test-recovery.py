@@ -496,6 +496,7 @@ def test_journal_does_not_grow(k):
         ask(k, "pause", session="s")
         ask(k, "resume", session="s")
     wait_for(lambda: k.kymo_json("status", "s")["session"]["recorded"] == 900, "all to be written")
+    wait_for(lambda: [s["count"] for s in k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"]] == [1], "buffers of the dead to go")
     check(journal_size(k) < 100000, f"the journal has {journal_size(k)} bytes")
     before = state(k)
     kill_daemon(k)
