@@ -10,6 +10,7 @@ real default directories, and leaves the machine unchanged.
 """
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -135,7 +136,8 @@ def rings_of(pid):
         if "memfd:kymo-" in line:
             found.add(line.split()[4])
     for task in os.listdir(f"/proc/{pid}/task"):
-        found |= {str(st.st_ino) for _, link, st in kymotest.descriptors(f"{pid}/task/{task}") if "memfd:kymo-" in link}
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that was joined may still be exiting
+            found |= {str(st.st_ino) for _, link, st in kymotest.descriptors(f"{pid}/task/{task}") if "memfd:kymo-" in link}
     return found
 
 
