@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/search.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ctf/watermark.h"
+#include "reader/internal.h"
+#include "reader/metadata.h"
+#include "reader/trace.h"
+
+#define MAX_DIR_DEPTH 16
+#define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
+
+static int compare_inodes(const struct ky_inode *x, const struct ky_inode *y)
+{
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static struct ky_inode inode_of(const struct stat *st)
+{
+	return (struct ky_inode){st->st_dev, st->st_ino};
+}
+
+static int compare_known(const void *a, const void *b)
+{
+	const struct ky_file *const *x = a, *const *y = b;
+
+	return compare_inodes(&(*x)->inode, &(*y)->inode);
+}
+
+/* Lists all files of streams by their inodes. */
+static int list_known(struct ky_trace_reader *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_streams; i++)
+		n += r->streams[i]->n_files;
+	r->known = calloc(n + 1, sizeof(*r->known));
+	if (!r->known)
+		return ky_reader_fail_memory(r);
+	for (size_t i = 0; i < r->n_streams; i++)
+		for (size_t k = 0; k < r->streams[i]->n_files; k++)
+			r->known[r->n_known++] = &r->streams[i]->files[k];
+	qsort(r->known, r->n_known, sizeof(*r->known), compare_known);
+	return 0;
+}
+
+static struct ky_file *find_known(const struct ky_trace_reader *r, const struct ky_file *like)
+{
+	struct ky_file **found = r->n_known ? bsearch(&like, r->known, r->n_known,
+						      sizeof(*r->known), compare_known)
+					    : NULL;
+
+	return found ? *found : NULL;
+}
+
+/*
+ * Adds a stream file, or a symbolic link to one. Ignores empty files and all that is not a regular
+ * file.
+ */
+static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, const char *name)
+{
+	struct ky_file f = {.trace = t, .files = &r->pool}, *at;
+	struct stat st;
+
+	/* A file without status fails again, with a report, when it is probed. */
+	if (!fstatat(dirfd, name, &st, 0)) {
+		if (!S_ISREG(st.st_mode) || !st.st_size)
+			return 0;
+		f.size = f.size_on_disk = (uint64_t)st.st_size;
+		f.inode = inode_of(&st);
+	}
+	if (asprintf(&f.path, "%s/%s", t->dir, name) < 0)
+		return ky_reader_fail_memory(r);
+	at = find_known(r, &f);
+	if (at) {
+		at->size_on_disk = KY_MAX(at->size_on_disk, f.size);
+		free(at->path);
+		at->path = f.path;
+		return 0;
+	}
+	at = ky_reader_grow(&r->files, &r->n_files, sizeof(f));
+	if (!at) {
+		free(f.path);
+		return ky_reader_fail_memory(r);
+	}
+	*at = f;
+	ky_handle_init(&at->handle);
+	return 0;
+}
+
+static int add_files(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
+{
+	struct dirent *e;
+	int error = 0;
+
+	while (!error && (e = readdir(d))) {
+		if (e->d_name[0] != '.' && strcmp(e->d_name, "metadata"))
+			error = add_file(r, t, dirfd(d), e->d_name);
+	}
+	return error;
+}
+
+/* Fills in the properties of a file from its first bytes. Returns 0 or why it cannot be read. */
+static int probe_file(struct ky_file *f)
+{
+	uint8_t beginning[PROBE_SIZE];
+	ssize_t n = ky_file_read(f, beginning, sizeof(beginning), 0);
+
+	if (n > 0)
+		ky_file_probe(f, beginning, (size_t)n);
+	ky_handle_deinit(&f->handle, f->files);
+	return n > 0 ? 0 : n < 0 ? (int)n : -ENODATA;
+}
+
+/* Probes the files from first on. Drops those that cannot be read. */
+static void probe_files(struct ky_trace_reader *r, size_t first)
+{
+	size_t n = first;
+
+	for (size_t i = first; i < r->n_files; i++) {
+		struct ky_file *f = &r->files[i];
+		int e = probe_file(f);
+
+		if (!e) {
+			r->files[n] = *f;
+			ky_handle_init(&r->files[n++].handle);
+			continue;
+		}
+		if (e != -ENODATA && e != -ENXIO && !r->known)
+			ky_reader_warn(r, "cannot read %s: %s: its events are missing", f->path,
+				strerror(-e));
+		free(f->path);
+	}
+	r->n_files = n;
+}
+
+/*
+ * Some writers give packets another UUID than the metadata. If no file of a new trace, whose files
+ * begin at first, begins with a packet of the trace, its UUID is not compared.
+ */
+static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, size_t first)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < r->n_files; i++)
+		n += r->files[i].class != NULL;
+	if (n || !t->tsdl.has_uuid)
+		return;
+	t->ignores_uuid = true;
+	for (size_t i = first; i < r->n_files; i++) {
+		probe_file(&r->files[i]);
+		n += r->files[i].class != NULL;
+	}
+	t->ignores_uuid = n;
+	if (n)
+		ky_reader_warn(r, "%s: no packet has the UUID of the trace: all are read", t->dir);
+}
+
+/* Gets the size and the identity of the metadata in a directory. */
+static void look_at_metadata(int dirfd, uint64_t *ret_size, struct ky_inode *ret_inode)
+{
+	struct stat st;
+	bool is_there = !fstatat(dirfd, "metadata", &st, 0);
+
+	*ret_size = is_there ? (uint64_t)st.st_size : 0;
+	*ret_inode = is_there ? inode_of(&st) : (struct ky_inode){0};
+}
+
+static int read_metadata(struct ky_trace_reader *r, struct ky_buf *text, const char *dir)
+{
+	char *path = NULL;
+	int e;
+
+	if (asprintf(&path, "%s/metadata", dir) < 0)
+		return ky_reader_fail_memory(r);
+	e = ky_metadata_read(text, path);
+	if (e < 0)
+		ky_reader_fail(r, e, "cannot read the trace: %s: %s", path,
+			e == -EBADMSG ? "this is no metadata of CTF" : strerror(-e));
+	else if (!text->len)
+		e = ky_reader_fail(r, -ENODATA,
+			"cannot read the trace: %s is empty: nothing is recorded yet, or the disk was full",
+			path);
+	free(path);
+	return e;
+}
+
+void ky_search_drop_files(struct ky_trace_reader *r, size_t first)
+{
+	while (r->n_files > first)
+		free(r->files[--r->n_files].path);
+}
+
+/*
+ * Adds a trace. The sizes of files are taken before the metadata is read: then it describes all
+ * that is read, even while the trace grows.
+ */
+static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len)
+{
+	struct ky_trace *t = ky_trace_new(r, dir);
+	struct ky_buf text = {0};
+	size_t first = r->n_files;
+	int e;
+
+	if (!t)
+		return -ENOMEM;
+	e = add_files(r, t, d);
+	if (!e) {
+		look_at_metadata(dirfd(d), &t->metadata_size, &t->inode);
+		e = read_metadata(r, &text, dir);
+	}
+	if (!e)
+		e = ky_trace_describe(r, t, &text, root_len);
+	ky_buf_deinit(&text);
+	if (e) {
+		ky_search_drop_files(r, first);
+		ky_trace_free(t);
+		return e;
+	}
+	e = ky_trace_keep(r, t);
+	if (e) {
+		ky_search_drop_files(r, first);
+		return e;
+	}
+	probe_files(r, first);
+	accept_other_uuid(r, t, first);
+	r->has_changed = true;
+	return 0;
+}
+
+/* Replaces the description of a trace by that of longer metadata. */
+static int renew_description(struct ky_trace_reader *r, struct ky_trace *t, uint64_t size)
+{
+	struct ky_outdated *o = calloc(1, sizeof(*o));
+	struct ky_buf text = {0};
+	struct ky_tsdl tsdl;
+	struct ky_layout layout;
+	int e = o ? read_metadata(r, &text, t->dir) : ky_reader_fail_memory(r);
+
+	if (!e)
+		e = ky_trace_parse(r, &tsdl, &layout, &text, t->dir);
+	if (e) {
+		ky_buf_deinit(&text);
+		free(o);
+		return e;
+	}
+	*o = (struct ky_outdated){.next = t->outdated, .tsdl = t->tsdl, .layout = t->layout};
+	t->outdated = o;
+	t->tsdl = tsdl;
+	t->layout = layout;
+	t->metadata_size = size;
+	t->is_numbered = false;
+	r->has_changed = true;
+	e = ky_trace_find_gaps(r, t->dir, &text);
+	ky_buf_deinit(&text);
+	return e;
+}
+
+/* Forgets how much the files of a trace have grown. */
+static void forget_growth(struct ky_trace_reader *r, const struct ky_trace *t)
+{
+	for (size_t i = 0; i < r->n_known; i++) {
+		if (r->known[i]->trace == t)
+			r->known[i]->size_on_disk = r->known[i]->size;
+	}
+}
+
+/*
+ * Looks for what was added to a trace. If its metadata cannot be read, because it is just being
+ * written, a later refresh finds it.
+ */
+static int grow_trace(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
+{
+	size_t first = r->n_files;
+	struct ky_inode inode;
+	uint64_t size;
+	int e = add_files(r, t, d);
+
+	look_at_metadata(dirfd(d), &size, &inode);
+	if (!e && size != t->metadata_size)
+		e = renew_description(r, t, size);
+	if (e) {
+		ky_search_drop_files(r, first);
+		forget_growth(r, t);
+		return e;
+	}
+	probe_files(r, first);
+	return 0;
+}
+
+/*
+ * Returns the trace in a directory, which may have been moved there. NULL: it is new, or there is
+ * none.
+ */
+static struct ky_trace *find_trace(struct ky_trace_reader *r, DIR *d, const char *dir)
+{
+	struct ky_inode inode;
+	uint64_t size;
+	char *copy;
+
+	look_at_metadata(dirfd(d), &size, &inode);
+	for (size_t i = 0; i < r->n_traces && inode.number; i++) {
+		struct ky_trace *t = r->traces[i];
+
+		if (compare_inodes(&t->inode, &inode))
+			continue;
+		copy = strcmp(t->dir, dir) ? strdup(dir) : NULL;
+		if (copy) {
+			free(t->dir);
+			t->dir = copy;
+		}
+		return t;
+	}
+	return NULL;
+}
+
+static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
+
+/*
+ * Searches a directory that is no trace. An unreadable trace does not hide the others. A chunk may
+ * be on its way into archives, for ever if the machine failed at that moment.
+ */
+static int find_below(
+	struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len, int depth)
+{
+	struct dirent *e;
+	int error = 0;
+
+	while (error != -ENOMEM && (e = readdir(d))) {
+		struct stat st;
+		char *path;
+
+		if ((e->d_name[0] == '.' && strcmp(e->d_name, KY_MOVING_NAME)) ||
+			depth == MAX_DIR_DEPTH ||
+			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(st.st_mode))
+			continue;
+		if (asprintf(&path, "%s/%s", dir, e->d_name) < 0)
+			return ky_reader_fail_memory(r);
+		error = find_traces(r, path, root_len, depth + 1);
+		free(path);
+	}
+	return error == -ENOMEM ? error : 0;
+}
+
+static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth)
+{
+	DIR *d = opendir(dir);
+	struct ky_trace *t;
+	int error = d ? 0 : -errno;
+
+	if (error == -ENOTDIR)
+		return ky_reader_fail(
+			r, error, "%s is no trace: give the directory that holds it", dir);
+	if (error)
+		return ky_reader_fail(
+			r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
+	t = r->known ? find_trace(r, d, dir) : NULL;
+	if (t)
+		error = grow_trace(r, t, d);
+	else if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
+		error = add_trace(r, d, dir, root_len);
+	else
+		error = find_below(r, d, dir, root_len, depth);
+	closedir(d);
+	return error;
+}
+
+/* The part of the paths below that is the user's. */
+static size_t root_length(const char *root)
+{
+	return strcmp(root, "/") ? strlen(root) : 0;
+}
+
+int ky_search(struct ky_trace_reader *r, const char *root)
+{
+	return find_traces(r, root, root_length(root), 0);
+}
+
+int ky_search_again(struct ky_trace_reader *r)
+{
+	int e = list_known(r);
+
+	for (size_t i = 0; i < r->n_paths && e != -ENOMEM; i++)
+		e = ky_search(r, r->paths[i]);
+	free(r->known);
+	r->known = NULL;
+	r->n_known = 0;
+	return e == -ENOMEM ? e : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the traces below a directory, and their stream files. The files wait in the reader until
+ * reader/join.h assigns them to streams.
+ */
+#ifndef READER_SEARCH_H
+#define READER_SEARCH_H
+
+#include "reader/reader.h"
+
+/*
+ * Adds the traces below a directory and their files. Traces that cannot be read do not hide the
+ * others. Returns 0, or a negative errno with the failure stored in the reader.
+ */
+int ky_search(struct ky_trace_reader *r, const char *root);
+/*
+ * Searches all directories again, for new traces, metadata and files, and sets how long the known
+ * files are now. Returns 0 or -ENOMEM.
+ */
+int ky_search_again(struct ky_trace_reader *r);
+/* Frees the files that wait, from number `first` on. */
+void ky_search_drop_files(struct ky_trace_reader *r, size_t first);
+
+#endif
