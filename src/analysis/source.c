@@ -245,8 +245,7 @@ static bool is_libc(const char *name)
 	return is_provider(name, "libc") || is_provider(name, "lttng_ust_libc");
 }
 
-/* Events of the preloads, and of the tracer itself. */
-static bool is_library(const char *name)
+bool ky_source_is_library(const char *name)
 {
 	static const char *const providers[] = {
 		"libc", "pthread", "dl", "cyg_profile", "kymo", "kymo_lib", "kymo_statedump"};
@@ -275,7 +274,7 @@ static void set_kind(struct ky_source *s, struct ky_source_class *c, const char 
 	}
 	if (c->kind == KY_EVENT_SAMPLE)
 		ky_field_find(&c->callers, c->event, "callstack_user");
-	c->is_library = is_library(name);
+	c->is_library = ky_source_is_library(name);
 	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !c->is_library;
 }
 

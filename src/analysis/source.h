@@ -155,6 +155,8 @@ bool ky_source_has_provider(const struct ky_source *s, const char *provider);
 bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind);
 /* Of what was read since the last start; complete at the end. */
 void ky_source_totals(const struct ky_source *s, struct ky_totals *ret_totals);
+/* Whether events of this name come from the preloads, or from the tracer itself. */
+bool ky_source_is_library(const char *name);
 /* The begin of the trace; 0 if no event has a time. */
 int64_t ky_source_begin_ns(const struct ky_source *s);
 

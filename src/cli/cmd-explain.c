@@ -148,26 +148,42 @@ static double outlier_ns(const struct ky_span_name *n)
 	return (double)n->ns.sum - (double)n->ns.n * (double)ky_histogram_permille(&n->ns, 500);
 }
 
+static bool may_be_worst(const struct ky_span_name *n, bool with_libraries)
+{
+	return n->ns.n >= KY_MIN_INSTANCES && (with_libraries || !ky_source_is_library(n->name));
+}
+
 /*
  * The span whose outliers add most time. Spans inside it have nearly as much: the one with the
- * greatest total is the outermost. NULL: no span ended.
+ * greatest total is the outermost. NULL: none has enough instances.
  */
-static const struct ky_span_name *find_worst(const struct ky_spans *spans)
+static const struct ky_span_name *find_worst_of(const struct ky_spans *spans, bool with_libraries)
 {
 	const struct ky_span_name *best = NULL;
 
 	for (size_t i = 0; i < spans->names.n; i++) {
 		const struct ky_span_name *n = spans->by_total[i];
 
-		if (n->ns.n >= KY_MIN_INSTANCES && (!best || outlier_ns(n) > outlier_ns(best)))
+		if (may_be_worst(n, with_libraries) && (!best || outlier_ns(n) > outlier_ns(best)))
 			best = n;
 	}
 	for (size_t i = 0; best && i < spans->names.n; i++) {
 		const struct ky_span_name *n = spans->by_total[i];
 
-		if (n->ns.n >= KY_MIN_INSTANCES && outlier_ns(n) >= NEARLY * outlier_ns(best))
+		if (may_be_worst(n, with_libraries) && outlier_ns(n) >= NEARLY * outlier_ns(best))
 			return n;
 	}
+	return best;
+}
+
+/* A program's own span says more than the calls in which a thread waits for work. */
+static const struct ky_span_name *find_worst(const struct ky_spans *spans)
+{
+	const struct ky_span_name *worst = find_worst_of(spans, false);
+
+	worst = worst ? worst : find_worst_of(spans, true);
+	if (worst)
+		return worst;
 	return spans->names.n && spans->by_total[0]->ns.n ? spans->by_total[0] : NULL;
 }
 

@@ -1054,6 +1054,14 @@ def test_without_span():
     assert out[0] == kymo("explain", path, "--span=shop:checkout").splitlines()[0]
     assert out[-1].startswith("shop:checkout is the span") and out[-1].endswith(" --span=NAME: db:query"), out[-1]
     assert json.loads(kymo("explain", path, "--json"))["span"] == "shop:checkout"
+    idle = Program(58)
+    idle.make(noise)
+    idle.at, idle.cpu, idle.thread = 10**6, 3, (900, 60, "worker")
+    for i in range(100):
+        idle.begin("pthread:cond_wait", cond=traces.Hex(5))
+        idle.spend(20000 if i % 4 else 500000)
+        idle.end("pthread:cond_wait", status=0)
+    assert json.loads(kymo("explain", new_trace(idle.events), "--json"))["span"] == "shop:checkout"
     few = kymo("explain", Program(53, n=5, threads=1).make(noise)).splitlines()
     assert "5 instances are too few" in few[0], few
 
