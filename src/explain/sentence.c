@@ -77,6 +77,29 @@ static int compare_mutexes(const void *a, const void *b)
 	return (x->mutex > y->mutex) - (x->mutex < y->mutex);
 }
 
+static bool is_idle(const struct ky_explain *x, const struct ky_culprit *c)
+{
+	return c->span && ky_source_is_library(name_of(x, c->span));
+}
+
+/* Threads that wait in calls of libraries themselves say nothing if others work meanwhile. */
+static void drop_idle(struct ky_culprits *c, const struct ky_explain *x)
+{
+	int64_t idle = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->v.n; i++)
+		idle += is_idle(x, &c->v.v[i]) ? c->v.v[i].ns : 0;
+	if ((double)(c->ns - idle) < SECOND * (double)c->ns)
+		return;
+	for (size_t i = 0; i < c->v.n; i++) {
+		if (!is_idle(x, &c->v.v[i]))
+			c->v.v[n++] = c->v.v[i];
+	}
+	c->v.n = n;
+	c->ns -= idle;
+}
+
 int ky_culprits_find(
 	struct ky_culprits *ret, const struct ky_explain *x, const struct ky_finding *f)
 {
@@ -123,6 +146,7 @@ int ky_culprits_find(
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
+	drop_idle(ret, x);
 	return r;
 }
 

@@ -351,7 +351,10 @@ def test_two_locks():
 
 
 def test_condition():
-    """Known by the mutex alone, or by the wait's own events: always, or in slow ones only."""
+    """
+    Known by the mutex alone, or by the wait's own events: always, or in slow ones only. The waker's
+    work says more than that it waited before.
+    """
     def work(p, i, f):
         nonlocal waits
         waits = (lambda what, cond=66: what("pthread:cond_wait", cond=traces.Hex(cond))) if has_calls else lambda what, cond=0: None
@@ -362,6 +365,10 @@ def test_condition():
             begin, cpu, thread, at = p.at, p.cpu, p.thread, p.at + 900000
             p.cpu, p.thread = 7, (700, 60, "producer")
             p.at = begin + 5000
+            if idles:
+                p.begin("pthread:cond_wait", cond=traces.Hex(68))
+                p.at += 600000
+                p.end("pthread:cond_wait", status=0)
             p.begin("stock:refill")
             p.at = at
             p.event("pthread:mutex_lock_req", mutex=55, caller=2)
@@ -378,7 +385,7 @@ def test_condition():
         p.spend(3)
         p.event("pthread:mutex_unlock", mutex=55, status=0, caller=1)
     waits = None
-    for has_calls, few in ((False, 0), (True, 0), (True, .02), (True, 1)):
+    for has_calls, few, idles in ((False, 0, False), (True, 0, False), (True, .02, False), (True, 1, False), (True, 0, True)):
         check(Program(15, threads=1, n=500).make(work), "it waits for a condition until thread 700 (producer) "
               "signals, which is in stock:refill meanwhile (100 % of the extra time)")
 
