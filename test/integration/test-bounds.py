@@ -63,7 +63,7 @@ def test_max_disk(k):
     k.kymo("enable-event", "-s", "s", "emit:*")
     k.kymo("start", "s")
     emitted = emit(k, 16, trace=trace)
-    # What the buffers discard, because the consumer gets no CPU, does not get to the disk.
+    # The buffers discard some if the consumer gets no CPU; these do not get to the disk.
     while not status(k)["rotation"]["expired_chunks"]:
         emitted += emit(k, 1, trace=trace)
         check(emitted < 20000000, status(k))
