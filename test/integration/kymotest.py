@@ -554,7 +554,32 @@ def babeltrace(trace, *options):
     return in_order(texts), sum(discarded)
 
 
+def metadata_sizes(trace):
+    """Returns the size of each metadata file of a trace, which may move to an archive meanwhile."""
+    found = {}
+    for path in files_below(trace):
+        with contextlib.suppress(FileNotFoundError):
+            if path.name == "metadata":
+                found[path] = path.stat().st_size
+    return found
+
+
 def babeltrace_part(trace, *options):
+    """
+    As babeltrace(), at once. A consumer may begin a chunk at any time: babeltrace2 reads the trace
+    again if it may have found a metadata file without its text.
+    """
+    while True:
+        wait_for(lambda: all(metadata_sizes(trace).values()), f"the text of the metadata of {trace}")
+        before = metadata_sizes(trace)
+        try:
+            return babeltrace_once(trace, *options)
+        except Failure:
+            if metadata_sizes(trace) == before:
+                raise
+
+
+def babeltrace_once(trace, *options):
     with tempfile.TemporaryFile() as out:  # a pipe costs a wake-up for each line
         done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], stdout=out, stderr=subprocess.PIPE,
             timeout=TIMEOUT * 2, env={**os.environ, "LC_ALL": "C.UTF-8"})
@@ -763,10 +788,15 @@ Record = collections.namedtuple("Record", "id time payload")
 PACKET_MAGIC = 0xC1FC1FC1
 
 
+def files_below(top):
+    """Returns what is no directory below this one; directories may move meanwhile."""
+    return [pathlib.Path(folder, name) for folder, _, names in os.walk(top) for name in names]
+
+
 def streams(trace):
     """Returns the stream files of a trace, except those that were set apart."""
     others = ("index", "damaged")
-    return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name not in ("metadata", ".watermark") and p.parent.name not in others)
+    return sorted(p for p in files_below(trace) if p.is_file() and p.name not in ("metadata", ".watermark") and p.parent.name not in others)
 
 
 def packets(path, first=0, growing=False):

@@ -500,7 +500,7 @@ def watermark(trace):
 def check_watermark(trace, *sets):
     """Checks that all records up to the watermark are in files. Returns its clock."""
     clock = watermark(trace)[0]
-    there = {struct.unpack("<Q", r.payload)[0] for path in kymotest.streams(trace) for p in kymotest.packets(path, None)
+    there = {struct.unpack("<Q", r.payload)[0] for path in kymotest.streams(trace) for p in kymotest.packets(path, None, growing=True)
         for r in kymotest.records(p, SIZE_OF, 0)}
     due = {n for s in sets for r in s.ring for n, time in zip(r.recorded, r.times) if time <= clock}
     check(due <= there, lambda: f"records before the watermark that are in no file: {sorted(due - there)[:10]}")
