@@ -606,6 +606,16 @@ def test_snapshot_size(k):
     equal((none, left), ([], len(whole)), "events where no sub-buffer fits")
 
 
+def test_pid_namespace(k):
+    """One line says that processes have other numbers than in the kernel."""
+    need_tracefs()
+    where = ("-p", "-f", "--mount-proc")
+    kymotest.need_unshare(*where)
+    done = k.run(["unshare", *where, kymotest.CLI, "record", "-o", k.top / "trace", "--syscall=write", "--", "true"], status=1)
+    equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
+    check("of the initial PID namespace" in done.stderr, done.stderr)
+
+
 def test_list(k):
     """list -k names events and their fields as a trace has them."""
     need_tracefs()
