@@ -74,6 +74,11 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 void ky_msg_conn_deinit(struct ky_msg_conn *c);
 /* Ends the conversation: `closed` comes from a job. */
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error);
+/* Returns whether a message has arrived, and waits for its turn. */
+static inline bool ky_msg_conn_waits(const struct ky_msg_conn *c)
+{
+	return ky_job_is_added(&c->work);
+}
 /*
  * For the owner of a connection with an account, in `message`: ky_msg_conn_is_over() returns
  * whether the message has had its time in this turn. If so, the owner may stop, remember how far it

@@ -195,6 +195,26 @@ def test_nonsense_of_programs(k):
     all_gone(k, first)
 
 
+def test_daemon_is_late(k):
+    """An application whose first message came in time stays, however late the daemon is."""
+    hello_ns = 10**9  # src/sessiond/peers/app.h
+    first = start(k)
+    while True:
+        program = Program(k, hello=False)
+        ask(k, "list")  # the daemon knows the connection
+        os.kill(k.daemon.pid, signal.SIGSTOP)
+        with contextlib.suppress(OSError):
+            program.socket.send(hello())
+            break
+        os.kill(k.daemon.pid, signal.SIGCONT)  # this process had no CPU for so long
+        program.close()
+    begin = time.monotonic_ns()
+    wait_for(lambda: time.monotonic_ns() - begin > 1.2 * hello_ns, "the time for a first message to be over")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    program.expect_query()
+    all_gone(k, first, program)
+
+
 def test_not_watched_for_nothing(k):
     """
     An application with buffers for threads disconnects and continues to run: the daemon watches it

@@ -479,7 +479,10 @@ static void hello_timed_out(struct ky_timer *t)
 {
 	struct app *a = ky_container_of(t, struct app, deadline);
 
-	ky_msg_conn_fail(&a->conn, -ETIMEDOUT);
+	if (ky_msg_conn_waits(&a->conn)) /* it is not the application that is late */
+		ky_timer_set(&a->env->loop, t, APP_HELLO_NS);
+	else
+		ky_msg_conn_fail(&a->conn, -ETIMEDOUT);
 }
 
 static const struct ky_msg_conn_ops conn_ops = {
