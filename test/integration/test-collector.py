@@ -412,9 +412,11 @@ def test_named_only(k):
     trace = k.record("*", session="all")
     named = k.record("kymo_*", session="named")
     k.app("rules", "1")
+    # start waits for it, but not for ever
+    wait_for(lambda: "kymo_vm:guests" in k.kymo("view", named, status=None).stdout, "the end of the state dump")
     k.kymo("destroy", "-a")
     check(not any(name.startswith("kymo_") for name in names(trace)), names(trace))
-    equal(names(named)["kymo_vm:guests"], 1, f"the end of the state dump, in {names(named)}")
+    equal(names(named)["kymo_vm:guests"], 1, f"state dumps in {names(named)}")
 
 
 def test_burst(k):
