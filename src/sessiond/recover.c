@@ -14,9 +14,10 @@
  * Consumers call every 50 ms. One that is starved of CPU time may call later: it is waited for up
  * to the longer time, in which commands wait for the daemon, too.
  */
-#define WAIT_NS	     (2000 * KY_NS_PER_MS)
+#define WAIT_NS	     (1000 * KY_NS_PER_MS)
 #define WAIT_MORE_NS (100 * KY_NS_PER_MS)
 #define WAIT_MAX_NS  (15000 * KY_NS_PER_MS)
+#define LOOKS_HELD   10 /* in a row: a consumer at work waits for its disk for a moment, too */
 
 static unsigned count_awaited(const struct recovery *r)
 {
@@ -64,7 +65,9 @@ static void timed_out(struct ky_timer *t)
 	struct recovery *r = ky_container_of(t, struct recovery, timer);
 	struct session *s, *tmp;
 
-	if (ky_loop_time_ns(&r->env->loop) - r->begun_ns < WAIT_MAX_NS && any_may_call(r)) {
+	r->n_held = any_may_call(r) ? 0 : r->n_held + 1;
+	if (count_awaited(r) && r->n_held < LOOKS_HELD &&
+		ky_loop_time_ns(&r->env->loop) - r->begun_ns < WAIT_MAX_NS) {
 		ky_timer_set(&r->env->loop, t, WAIT_MORE_NS);
 		return;
 	}

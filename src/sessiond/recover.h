@@ -16,7 +16,8 @@ struct recovery {
 	struct ky_listener listener;
 	struct ky_timer timer;
 	uint64_t begun_ns;
-	struct op *op; /* NULL: it was done */
+	unsigned n_held; /* how often in a row no consumer was able to call */
+	struct op *op;	 /* NULL: it was done */
 	struct observer observer;
 };
 
