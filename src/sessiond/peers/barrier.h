@@ -15,7 +15,7 @@
 #include "sessiond/peers/proc-state.h"
 #include "svc/loop.h"
 
-#define BARRIER_MAX_EXTENSIONS 20
+#define BARRIER_MAX_EXTENSIONS 50
 /* How long a command waits for applications: with the rest of its work, not more than 100 ms. */
 #define APP_ANSWER_NS (90 * KY_NS_PER_MS)
 /* How long a command waits for a consumer that is at work: clients wait 30 s. */
