@@ -63,34 +63,73 @@ static void put_env(struct ky_buf *to, const struct offset *o, const char *sourc
 		ky_buf_printf(to, "\n\tclock_error_ns = %" PRId64 ";", o->error_ns);
 }
 
-int clock_rewrite(
-	struct ky_buf *to, const char *text, size_t len, const struct offset *o, const char *source)
+/* The clock in a text of metadata. */
+struct block {
+	const char *env; /* behind its brace */
+	const char *at, *end;
+	struct part seconds, absolute;
+	uint64_t freq, s, cycles;
+};
+
+static int find_block(const char *text, size_t len, struct block *b)
 {
 	static const char env_begin[] = "\nenv {", clock_begin[] = "\nclock {",
 			  block_end[] = "\n};";
-	const char *env = memmem(text, len, env_begin, strlen(env_begin)), *clock, *end;
-	struct part freq, seconds, cycles, absolute;
-	uint64_t f, s, c;
+	struct part freq, cycles;
 
-	if (!env)
+	b->env = memmem(text, len, env_begin, strlen(env_begin));
+	if (!b->env)
 		return -EINVAL;
-	env += strlen(env_begin);
-	clock = memmem(env, (size_t)(text + len - env), clock_begin, strlen(clock_begin));
-	end = clock ? memmem(clock, (size_t)(text + len - clock), block_end, strlen(block_end))
-		    : NULL;
-	if (!end || !find(clock, end, "\n\tfreq = ", &freq) ||
-		!find(clock, end, "\n\toffset_s = ", &seconds) ||
-		!find(seconds.at, end, "\n\toffset = ", &cycles) ||
-		!find(cycles.at, end, "\n\tabsolute = ", &absolute) || !read_number(&freq, &f) ||
-		!read_number(&seconds, &s) || !read_number(&cycles, &c))
+	b->env += strlen(env_begin);
+	b->at = memmem(b->env, (size_t)(text + len - b->env), clock_begin, strlen(clock_begin));
+	b->end = b->at ? memmem(b->at, (size_t)(text + len - b->at), block_end, strlen(block_end))
+		       : NULL;
+	if (!b->end || !find(b->at, b->end, "\n\tfreq = ", &freq) ||
+		!find(b->at, b->end, "\n\toffset_s = ", &b->seconds) ||
+		!find(b->seconds.at, b->end, "\n\toffset = ", &cycles) ||
+		!find(cycles.at, b->end, "\n\tabsolute = ", &b->absolute) ||
+		!read_number(&freq, &b->freq) || !read_number(&b->seconds, &b->s) ||
+		!read_number(&cycles, &b->cycles))
 		return -EINVAL;
-	if (!shift(f, &s, &c, o->shift_ns))
+	return 0;
+}
+
+int clock_rewrite(
+	struct ky_buf *to, const char *text, size_t len, const struct offset *o, const char *source)
+{
+	struct block b;
+	int r = find_block(text, len, &b);
+
+	if (r < 0)
+		return r;
+	if (!shift(b.freq, &b.s, &b.cycles, o->shift_ns))
 		return -ERANGE;
-	ky_buf_append(to, text, (size_t)(env - text));
+	ky_buf_append(to, text, (size_t)(b.env - text));
 	put_env(to, o, source);
-	ky_buf_append(to, env, (size_t)(seconds.at - env));
-	ky_buf_printf(to, "%" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE", s, c);
-	ky_buf_append(
-		to, absolute.at + absolute.len, (size_t)(text + len - absolute.at - absolute.len));
+	ky_buf_append(to, b.env, (size_t)(b.seconds.at - b.env));
+	ky_buf_printf(
+		to, "%" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE", b.s, b.cycles);
+	ky_buf_append(to, b.absolute.at + b.absolute.len,
+		(size_t)(text + len - b.absolute.at - b.absolute.len));
 	return to->error ? -ENOMEM : 0;
+}
+
+int clock_time(const char *text, size_t len, uint64_t counter, uint64_t monotonic, int64_t *ret_ns)
+{
+	static const char is_monotonic[] = "\tdescription = \"CLOCK_MONOTONIC\";";
+	struct block b;
+	int r = find_block(text, len, &b);
+	__int128 total;
+
+	if (r < 0)
+		return r;
+	if (!b.freq)
+		return -ERANGE;
+	if (memmem(b.at, (size_t)(b.end - b.at), is_monotonic, strlen(is_monotonic)))
+		counter = monotonic;
+	total = ((__int128)b.cycles + counter) * NS_PER_S / b.freq + (__int128)b.s * NS_PER_S;
+	if (total > INT64_MAX)
+		return -ERANGE;
+	*ret_ns = (int64_t)total;
+	return 0;
 }

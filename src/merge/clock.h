@@ -16,4 +16,10 @@
 int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct offset *o,
 	const char *source);
 
+/*
+ * Stores the time, since 1970, that records have in this trace when the clocks of its machine have
+ * these values. Returns 0, -EINVAL or -ERANGE as above.
+ */
+int clock_time(const char *text, size_t len, uint64_t counter, uint64_t monotonic, int64_t *ret_ns);
+
 #endif

@@ -108,12 +108,28 @@ static void test_rewrite(void **state)
 	ky_buf_deinit(&b);
 }
 
+static void test_time(void **state)
+{
+	static const char monotonic[] =
+		"\nenv {\n};\n\nclock {\n\tdescription = \"CLOCK_MONOTONIC\";\n\tfreq = 1000000000;\n"
+		"\toffset_s = 7;\n\toffset = 1;\n\tabsolute = FALSE;\n};\n";
+	int64_t ns;
+
+	assert_int_equal(clock_time(text, strlen(text), 4000000000, 5, &ns), 0);
+	assert_int_equal(ns, 102000000005);
+	assert_int_equal(clock_time(monotonic, strlen(monotonic), 4000000000, 5, &ns), 0);
+	assert_int_equal(ns, 7000000006);
+	assert_int_equal(clock_time(monotonic, strlen(monotonic), 0, UINT64_MAX, &ns), -ERANGE);
+	assert_int_equal(clock_time(text, 20, 0, 0, &ns), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_rewrite),
+		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
