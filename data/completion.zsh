@@ -69,6 +69,7 @@ _kymo()
 	*'[ NAME'* | 'kymo set-session '*) compadd ${(f)"$(_kymo_sessions)"} ;;
 	'kymo record '*) _command_names -e ;;
 	'kymo snapshot '* | 'kymo regenerate '*) compadd ${usage[(w)3]} ;;
+	'kymo fleet '*) compadd ${(s:|:)usage[(w)3]} ;;
 	'kymo help '*) compadd ${${(f)"$(_kymo_commands)"}%%:*} ;;
 	*) _files ;;
 	esac

@@ -50,6 +50,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_live,
 	&cmd_ship,
 	&cmd_receive,
+	&cmd_fleet,
 	&cmd_standalone,
 	&cmd_version,
 	&cmd_help,

@@ -73,7 +73,7 @@ extern const struct cli_command cmd_list, cmd_status, cmd_set_session, cmd_load;
 extern const struct cli_command cmd_doctor, cmd_save;
 extern const struct cli_command cmd_view, cmd_stat, cmd_explain, cmd_sql, cmd_export, cmd_diff,
 	cmd_top, cmd_report, cmd_web, cmd_live, cmd_merge;
-extern const struct cli_command cmd_standalone, cmd_ship, cmd_receive;
+extern const struct cli_command cmd_standalone, cmd_ship, cmd_receive, cmd_fleet;
 extern const struct cli_command cmd_help, cmd_version;
 
 /* Runs the command line; returns the exit code. */

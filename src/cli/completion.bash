@@ -28,6 +28,7 @@ _kymo_values()
 	DIR | *' DIR'* | *TRACE*) compgen -d -- "$2" ;;
 	'kymo record '*) compgen -c -- "$2" ;;
 	'kymo help '*) compgen -W "$(_kymo_commands)" -- "$2" ;;
+	'kymo fleet '*) compgen -W "$(cut -d ' ' -f 3 <<<"$1" | tr '|' ' ')" -- "$2" ;;
 	'kymo snapshot '* | 'kymo regenerate '*) compgen -W "$(cut -d ' ' -f 3 <<<"$1")" -- "$2" ;;
 	kymo*) ;;
 	*'|'*) compgen -W "$(tr '|' '\n' <<<"$1" | grep -v '[A-Z]')" -- "$2" ;;

@@ -90,6 +90,13 @@ int cli_locate_web(char *buf, size_t size)
 	return find(buf, size, relative, libexec_dir(), "kymo-web.so");
 }
 
+int cli_locate_fleet(char *buf, size_t size)
+{
+	static const char *const relative[] = {"../fleet", "../libexec/kymo", NULL};
+
+	return find(buf, size, relative, libexec_dir(), "kymo-fleet");
+}
+
 int cli_locate_preload(char *buf, size_t size, const char *file)
 {
 	static const char *const relative[] = {"../preload", "../" KYMO_LIBDIR_NAME, NULL};

@@ -14,6 +14,8 @@ int cli_locate_sessiond(char *buf, size_t size);
 int cli_locate_consumerd(char *buf, size_t size);
 /* Finds the module that has the web server. */
 int cli_locate_web(char *buf, size_t size);
+/* Finds the program that carries out `kymo fleet`. */
+int cli_locate_fleet(char *buf, size_t size);
 /* file: for example "libkymo-libc.so". */
 int cli_locate_preload(char *buf, size_t size, const char *file);
 /* Finds the directory of libkymo.so.0. buf has PATH_MAX bytes, also below. */

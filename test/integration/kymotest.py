@@ -53,7 +53,7 @@ def reachable():
     copy = pathlib.Path(tempfile.mkdtemp(prefix="kymo-build-"))
     copy.chmod(0o755)
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    for folder in ("src/cli", "src/sessiond", "src/consumerd", "src/collectd", "src/agentd", "src/tracer", "src/preload", "src/web", "test/integration/apps"):
+    for folder in ("src/cli", "src/sessiond", "src/consumerd", "src/collectd", "src/agentd", "src/tracer", "src/preload", "src/web", "src/fleet", "test/integration/apps"):
         (copy / folder).mkdir(parents=True)
         for path in (BUILD / folder).glob("*"):
             if path.is_file() and os.access(path, os.X_OK):

@@ -42,6 +42,7 @@ def test_words(k):
     equal(complete(k, "create", "-o", f"{k.home}/o"), [f"{k.home}/out"], "directories of an option")
     equal(complete(k, "view", f"{k.home}/o"), [f"{k.home}/out"], "directories")
     equal(complete(k, "snapshot", ""), ["record"], "what can be done with snapshots")
+    equal(complete(k, "fleet", "f"), ["fetch", "forget"], "what can be done with fleets")
     check("kymo-none-such" not in complete(k, "record", "bas") and "bash" in complete(k, "record", "bas"), "commands to record")
     equal(complete(k, "create", ""), [], "a new name")
     equal(complete(k, "nothing", "--"), [], "options of a command that is none")

@@ -32,7 +32,8 @@ from kymotest import BUILD, CLI, LIBDIR, SOURCE, check, equal
 
 GUIDE = SOURCE / "docs" / "guide"
 # A change of this number is a change of what is tested.
-BY_HAND = {"README.md": 2, "docs/guide/containers.md": 2, "docs/guide/elsewhere.md": 2, "docs/guide/instrument.md": 1, "docs/guide/production.md": 2, "docs/guide/users.md": 1}
+BY_HAND = {"README.md": 2, "docs/guide/containers.md": 2, "docs/guide/elsewhere.md": 2, "docs/guide/fleet.md": 2, "docs/guide/instrument.md": 1, "docs/guide/production.md": 2, "docs/guide/users.md": 1}
+AGENT = kymotest.RUN_FROM / "src" / "fleet" / "kymo-agent"
 BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 FILE_NAME = re.compile(r"^(?:/\*|//|#|<!--)\s*([\w./-]+)")
 MARK = "\x01"
@@ -124,13 +125,15 @@ def environment(k):
     for name, libs in (("kymo", ""), ("kymo-ctl", f"-L{BUILD}/src/control -lkymo-ctl"), ("kymo-reader", f"-L{BUILD}/src/reader -lkymo-reader")):
         (packages / f"{name}.pc").write_text(f"Name: {name}\nDescription: of the build\nVersion: 0\nCflags: -I{SOURCE}/include\nLibs: {libs}\n")
     libraries = ":".join([LIBDIR, str(BUILD / "src" / "control"), str(BUILD / "src" / "reader")])
-    return {"PATH": f"{os.path.dirname(CLI)}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(packages), "LD_LIBRARY_PATH": libraries, "TERM": "dumb",
+    return {"PATH": f"{os.path.dirname(CLI)}:{AGENT.parent}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(packages), "LD_LIBRARY_PATH": libraries, "TERM": "dumb",
         "KYMO_HOME": str(k.home / "kymo-traces"), "SHELL": "/bin/sh"}
 
 
 def run_page(page, k):
     for program, package in NEEDS.get(page.name, ()):
         kymotest.need_program(program, package)
+    if page.name == "fleet.md" and not AGENT.exists():
+        raise kymotest.Skip("this build has no kymo-agent: libnats is missing (Debian package libnats-dev)")
     shutil.copytree(SOURCE / "examples", k.home / "examples")
     script, wanted = script_of(page)
     done = k.run(["bash", "-c", f"exec 2>&1\n{script}"], env=environment(k), cwd=k.home, timeout=4 * kymotest.TIMEOUT)
@@ -145,7 +148,7 @@ def run_page(page, k):
     kymotest.wait_for(lambda: not kymotest.processes_with(k.mark), "daemons and companions to end")
 
 
-NEEDS = {"elsewhere.md": (("babeltrace2", "babeltrace2"),), "instrument.md": (("cmake", "cmake"), ("meson", "meson"), ("g++", "g++"))}
+NEEDS = {"elsewhere.md": (("babeltrace2", "babeltrace2"),), "fleet.md": (("nats-server", "nats-server"), ("openssl", "openssl")), "instrument.md": (("cmake", "cmake"), ("meson", "meson"), ("g++", "g++"))}
 
 for path in [SOURCE / "README.md", *sorted(GUIDE.glob("*.md"))]:
     name = f"test_{path.stem.replace('-', '_').lower()}"

@@ -6,7 +6,7 @@ and --help has each option of the page, with the same letter and argument. Each 
 that the code reads is in a page. libkymo(3) has everything that the installed headers have. mandoc
 has no complaint.
 
-    test-manual.py SOURCE KYMO SESSIOND CONSUMERD COLLECTD AGENTD
+    test-manual.py SOURCE KYMO SESSIOND CONSUMERD COLLECTD AGENTD [AGENT]
 """
 
 import pathlib
@@ -17,6 +17,7 @@ import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
 KYMO, SESSIOND, CONSUMERD, COLLECTD, AGENTD = sys.argv[2:7]
+AGENT = sys.argv[7:8]  # a build without libnats has none
 PAGES = {p.name: p.read_text() for p in sorted((SOURCE / "man").glob("*.[1-8]"))}
 # of every command, or without effect: no synopsis has them
 EVERYWHERE = {"--json", "--help", "--userspace"}
@@ -142,7 +143,8 @@ def test_programs():
     wrong = []
     for page, program in (("kymo-sessiond.8", [SESSIOND]), ("kymo-consumerd.8", [CONSUMERD]), ("kymo-collectd.8", [COLLECTD]), ("kymo-agentd.8", [AGENTD]),
             ("kymo-gen-tp.1", ["sh", SOURCE / "scripts" / "kymo-gen-tp"]),
-            ("kymo-lttng-switch.8", ["sh", SOURCE / "src" / "lttng" / "kymo-lttng-switch.in"])):
+            ("kymo-lttng-switch.8", ["sh", SOURCE / "src" / "lttng" / "kymo-lttng-switch.in"]),
+            *[("kymo-agent.8", [agent]) for agent in AGENT]):
         wrong += compare(page, run(*program, "--help"), PAGES[page])
     return wrong
 

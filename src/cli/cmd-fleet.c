@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fleet: the same request to all hosts of a fleet. A program of its own carries it out, so nothing
+ * else depends on the client library that it needs; this command only reads the command line.
+ */
+#include <limits.h>
+#include <unistd.h>
+
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+
+static const struct cli_option options[] = {
+	{"local", 0, NULL, "setup: with one server, on this machine"},
+	{"listen", 0, "ADDRESS:PORT", "setup: where the server listens (default 127.0.0.1:4222)"},
+	{"triggers", 0, NULL,
+		"setup: these hosts may ask for snapshots: actions of their triggers"},
+	{"output", 'o', "DIR",
+		"setup: the fleet's files (default ~/kymo-fleet); fetch: the traces"},
+	{"timeout", 't', "TIME", "wait so long for hosts (hosts: 10s, fetch: 60s, else 30s)"},
+	{"reason", 0, "TEXT", "snapshot: why, for those who fetch it"},
+	{"trace-id", 0, "HEX",
+		"snapshot: ship only from hosts whose events have this W3C trace id"},
+	{"max-size", 'm', "SIZE", "snapshot: at most so many bytes of each session, the newest"},
+	{0},
+};
+
+/* Options that only some actions have. */
+static const char *const actions[][8] = {
+	{"setup", "local", "listen", "triggers", "output"},
+	{"hosts", "timeout"},
+	{"start", "timeout"},
+	{"stop", "timeout"},
+	{"snapshot", "timeout", "reason", "trace-id", "max-size"},
+	{"fetch", "timeout", "output"},
+	{"forget"},
+};
+
+static int check_option(struct cli *cli, const char *const *action, const char *name)
+{
+	if (!strcmp(name, "json"))
+		return CLI_OK;
+	for (size_t i = 1; action[i]; i++)
+		if (!strcmp(action[i], name))
+			return CLI_OK;
+	return cli_usage(cli, "'kymo fleet %s' has no --%s", action[0], name);
+}
+
+static int check(struct cli *cli)
+{
+	static const char *const names[] = {
+		"setup", "hosts", "start", "stop", "snapshot", "fetch", "forget", NULL};
+	const char *name = cli_arg(cli, 0), *near;
+	int code = CLI_OK;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(actions); i++) {
+		if (strcmp(actions[i][0], name))
+			continue;
+		for (size_t k = 0; !code && k < cli->args.n_given; k++)
+			code = check_option(cli, actions[i], cli->args.given[k].opt->name);
+		return code;
+	}
+	near = cli_nearest(name, names);
+	return cli_usage(cli,
+		near ? "unknown action '%s': did you mean '%s'?"
+		     : "unknown action '%s': there are setup, hosts, start, stop, snapshot, fetch, forget%s",
+		name, near ? near : "");
+}
+
+static struct kymo_value *make_request(const struct cli *cli)
+{
+	struct kymo_value *request = kymo_value_new(), *given = kymo_value_new();
+
+	kymo_value_set_string(request, "action", cli_arg(cli, 0));
+	kymo_value_set_bool(request, "json", cli->json);
+	kymo_value_set_list(request, "args");
+	for (size_t i = 1; cli_arg(cli, i); i++)
+		kymo_value_add_string(request, "args", cli_arg(cli, i));
+	for (size_t i = 0; i < cli->args.n_given; i++)
+		kymo_value_set_string(given, cli->args.given[i].opt->name,
+			cli->args.given[i].value ? cli->args.given[i].value : "");
+	kymo_value_set(request, "options", given);
+	kymo_value_free(given);
+	return request;
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *request = NULL;
+	char path[PATH_MAX];
+	char *argv[] = {path, NULL, NULL};
+	int code = check(cli);
+
+	if (code)
+		return code;
+	if (cli_locate_fleet(path, sizeof(path)) < 0)
+		return cli_fail(cli, "unsupported",
+			"fleets are not part of this installation: install the package kymo-fleet, or build Kymo where libnats is (Debian package libnats-dev)");
+	request = make_request(cli);
+	argv[1] = (char *)kymo_value_json(request);
+	execv(path, argv);
+	return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
+}
+
+const struct cli_command cmd_fleet = {
+	.name = "fleet",
+	.synopsis = "setup|hosts|start|stop|snapshot|fetch|forget [HOST|SESSION|ID]... [OPTION]...",
+	.help = "ask all hosts of a fleet, and fetch their snapshots",
+	.details =
+		"  setup --local [HOST]...  make a fleet with a server here, and identities for hosts; start the server\n"
+		"  hosts                    show the hosts, what they record, and which are silent\n"
+		"  start|stop SESSION...    start or stop sessions on all hosts\n"
+		"  snapshot [SESSION]...    write what the buffers hold, everywhere, and ship it to the server;\n"
+		"                           without SESSION: of each session that records for snapshots\n"
+		"  fetch [ID]               bring a snapshot here, by default the newest, with clocks that agree:\n"
+		"                           'kymo view DIR' reads it\n"
+		"  forget HOST...           expect nothing more of hosts that have been removed\n"
+		"'kymo-agent' runs on each host. KYMO_FLEET names the file that says how to reach the server; without it:\n"
+		"~/kymo-fleet/fleet.conf, else /etc/kymo/fleet.conf.\n",
+	.options = options,
+	.min_args = 1,
+	.max_args = CLI_ANY_ARGS,
+	.run = run,
+};

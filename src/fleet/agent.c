@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kymo-agent: a host's part in a fleet (docs/fleet.md). It announces the host, carries out what is
+ * asked of all hosts with its own user's rights, and ships snapshots.
+ *
+ * One thread of ours, which takes one step at a time: a request, an announcement, a segment. Its
+ * state is in the directory of snapshots and in the fleet's stream.
+ */
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/paths.h"
+#include "fleet/requests.h"
+#include "fleet/upload.h"
+#include "svc/log.h"
+
+#define LOOK_MS	 500 /* between two looks for snapshots to be shipped */
+#define RETRY_NS ((uint64_t)1000000000)
+
+static const char help[] =
+	"Usage: kymo-agent [FILE]\n"
+	"A host's part in a fleet: announces the host and its sessions, and starts, stops and snapshots sessions\n"
+	"when 'kymo fleet' asks all hosts. FILE says how to reach the fleet's servers, and who this host is;\n"
+	"without it: " KYMO_SYSCONFDIR "/kymo/fleet.conf.\n"
+	"\n"
+	"  -h, --help     show this help\n"
+	"  -V, --version  show the version\n";
+
+struct agent {
+	struct fleet_config config;
+	struct link link;
+	natsSubscription *sub;
+	struct held held;
+	struct requests requests;
+	struct upload upload;
+	uint64_t next_beat_ns, retry_ns, next_look_ns;
+	char trouble[256]; /* the last that was logged */
+};
+
+static uint64_t now_ns(void)
+{
+	return ky_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Logs each reason once. */
+static void report(struct agent *a, const char *why)
+{
+	if (strcmp(a->trouble, why))
+		ky_warning("%s; trying again", why);
+	snprintf(a->trouble, sizeof(a->trouble), "%s", why);
+}
+
+static void announce(struct agent *a)
+{
+	char subject[FLEET_SUBJECT_MAX];
+	struct kymo_value *v;
+
+	if (now_ns() < a->next_beat_ns)
+		return;
+	a->next_beat_ns = now_ns() + a->config.beat_us * 1000;
+	v = requests_describe(&a->requests);
+	kymo_value_set_u64(v, "beat_us", a->config.beat_us);
+	snprintf(subject, sizeof(subject), FLEET_HOSTS_PREFIX "%s", a->config.name);
+	link_say(&a->link, subject, v);
+	kymo_value_free(v);
+}
+
+static void answer(struct agent *a, natsMsg *msg)
+{
+	_cleanup_value_ struct kymo_value *request = link_value(msg);
+	const struct kymo_value *v;
+	const char *id = requests_handle(&a->requests, link_what(msg), request, &v);
+	char subject[FLEET_SUBJECT_MAX];
+
+	if (!id || !v)
+		return;
+	snprintf(subject, sizeof(subject), "kymo.rep.%s.%s", id, a->config.name);
+	link_say(&a->link, subject, v);
+	a->next_look_ns = 0;
+}
+
+// ---- snapshots
+
+static int begin_if_due(void *arg, const char *id)
+{
+	struct agent *a = arg;
+
+	if (!held_is_due(&a->held, id))
+		return 0;
+	if (upload_begin(&a->upload, id) < 0) {
+		report(a, a->upload.why);
+		upload_end(&a->upload);
+		return 0;
+	}
+	return 1;
+}
+
+/* Ships a segment of a snapshot that is due. Returns whether there is more to do at once. */
+static bool ship(struct agent *a)
+{
+	int r;
+
+	if (!upload_is_begun(&a->upload)) {
+		if (now_ns() < a->next_look_ns)
+			return false;
+		a->next_look_ns = now_ns() + LOOK_MS * 1000000ull;
+		held_expire(&a->held);
+		if (!held_each(&a->held, begin_if_due, a))
+			return false;
+	}
+	if (now_ns() < a->retry_ns)
+		return false;
+	r = upload_step(&a->upload);
+	if (r > 0)
+		return true;
+	if (r < 0) {
+		/* The next attempt asks anew how much is stored. */
+		report(a, a->upload.why);
+		a->retry_ns = now_ns() + RETRY_NS;
+	}
+	upload_end(&a->upload);
+	a->next_look_ns = 0;
+	return !r;
+}
+
+// ---- the loop
+
+/* Returns when the connection is over for good. */
+static void serve(struct agent *a)
+{
+	natsStatus s = NATS_OK;
+	bool busy = false;
+
+	a->next_beat_ns = 0;
+	while (s == NATS_OK || s == NATS_TIMEOUT) {
+		_cleanup_msg_ natsMsg *msg = NULL;
+
+		announce(a);
+		s = natsSubscription_NextMsg(&msg, a->sub, busy ? 1 : LOOK_MS / 10);
+		if (s == NATS_OK)
+			answer(a, msg);
+		busy = ship(a);
+	}
+	link_fail(&a->link, s, a->config.servers);
+}
+
+static int connect_once(struct agent *a)
+{
+	int r = link_open(&a->link, &a->config);
+	natsStatus s = NATS_OK;
+
+	if (!r)
+		s = natsConnection_SubscribeSync(&a->sub, a->link.nc, FLEET_ASK "*");
+	if (s != NATS_OK)
+		r = link_fail(&a->link, s, a->config.servers);
+	return r;
+}
+
+static void __attribute__((noreturn)) run(struct agent *a)
+{
+	for (;;) {
+		if (!connect_once(a)) {
+			ky_info("host '%s' is connected to %s", a->config.name, a->config.servers);
+			*a->trouble = '\0';
+			serve(a);
+		}
+		report(a, a->link.why);
+		upload_end(&a->upload);
+		natsSubscription_Destroy(a->sub);
+		a->sub = NULL;
+		link_close(&a->link);
+		nats_Sleep(RETRY_NS / 1000000);
+	}
+}
+
+static void __attribute__((noreturn)) say(const char *text)
+{
+	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static int usage(void)
+{
+	fputs("kymo-agent: one file at most is expected; try 'kymo-agent --help'\n", stderr);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *arg = argc > 1 ? argv[1] : KYMO_SYSCONFDIR "/kymo/fleet.conf";
+	static struct agent a;
+	char why[PATH_MAX + 128];
+
+	ky_log_init("kymo-agent", KY_LOG_INFO);
+	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
+		say(help);
+	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
+		say("kymo-agent " KYMO_VERSION "\n");
+	if (argc > 2 || *arg == '-')
+		return usage();
+	signal(SIGPIPE, SIG_IGN);
+	if (config_load(&a.config, arg, why, sizeof(why)) < 0 ||
+		held_open(&a.held, &a.config, why, sizeof(why)) < 0) {
+		ky_error("%s", why);
+		return EXIT_FAILURE;
+	}
+	a.requests = (struct requests){.host = a.config.name, .held = &a.held};
+	upload_init(&a.upload, &a.link, &a.held, a.config.name);
+	run(&a);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* fleet.conf: how a host, or whoever asks, reaches the fleet's servers (docs/fleet.md). */
+#ifndef FLEET_CONFIG_H
+#define FLEET_CONFIG_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/util.h"
+
+#define FLEET_HOST_MAX	  63u
+#define FLEET_SERVERS_MAX 8u
+
+struct fleet_config {
+	char servers[1024]; /* nats://ADDRESS:PORT, separated by commas */
+	char name[FLEET_HOST_MAX + 1];
+	char cert[PATH_MAX], key[PATH_MAX], ca[PATH_MAX]; /* files */
+	char hold[PATH_MAX];				  /* directory; "": the default */
+	uint64_t hold_size;				  /* bytes of snapshots in it, at most */
+	uint64_t hold_us;				  /* for so long */
+	uint64_t beat_us;				  /* between two announcements */
+};
+
+/* Returns 0, or -errno with one line in why. */
+int config_load(struct fleet_config *c, const char *path, char *why, size_t size);
+
+/* Is it the name of a host: 1 to FLEET_HOST_MAX letters, digits, '-' and '_'? */
+bool config_host_valid(const char *name);
+
+#endif

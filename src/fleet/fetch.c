@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fetch: brings what hosts have shipped of a snapshot into one directory, DIR/HOST/SESSION, which
+ * readers show as one trace. The files are written by the receiver of `kymo receive`, which trusts
+ * nothing; what is there already is not written again. Each file is compared with the host's
+ * manifest. At last the clocks are set by what was measured when the snapshot was taken.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "fleet/fleet.h"
+#include "fleet/ids.h"
+#include "merge/clock.h"
+#include "ship/receiver.h"
+
+#define WAIT_US	     ((uint64_t)60000000)
+#define POLL_MS	     50
+#define FETCHED	     ".fetched" /* in a trace: all is there, and its clock is set */
+#define METADATA_MAX (256u << 20)
+#define NEW_METADATA ".metadata.clock"
+
+struct fetch {
+	struct fleet *fleet;
+	const char *id;
+	char newest[FLEET_ID_MAX + 2]; /* if none was given */
+	char path[PATH_MAX];	       /* of the directory */
+	int dir;
+	struct kymo_value *note; /* NULL: whoever asked has stored none */
+	uint64_t end_ns;
+	uint64_t n_events, n_discarded, n_bytes;
+};
+
+/* A session of a host. */
+struct trace {
+	struct fetch *fetch;
+	const char *host;
+	const struct kymo_value *manifest;
+	size_t session; /* number in it */
+	struct receiver receiver;
+	struct offset offset;
+	char why[512];
+};
+
+static int fail(struct trace *t, int error, const char *fmt, ...) KY_PRINTF(3, 4);
+
+static int fail(struct trace *t, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(t->why, sizeof(t->why), fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+static const struct kymo_value *session_of(const struct trace *t)
+{
+	return kymo_value_at(kymo_value_get(t->manifest, "sessions"), t->session);
+}
+
+static const char *text_of(const struct kymo_value *v, const char *name)
+{
+	return kymo_value_string(kymo_value_get(v, name));
+}
+
+static uint64_t number_of(const struct kymo_value *v, const char *name)
+{
+	return kymo_value_u64(kymo_value_get(v, name));
+}
+
+// ---- files
+
+/* Is the file as the manifest says? */
+static bool is_complete(const struct trace *t, const struct kymo_value *file)
+{
+	const uint64_t size = number_of(file, "size");
+	_cleanup_close_ int fd = openat(
+		t->receiver.trace, text_of(file, "path"), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	uint32_t crc;
+	struct stat st;
+	void *p;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size != size)
+		return false;
+	p = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+	if (p == MAP_FAILED)
+		return false;
+	crc = segment_crc(p, size);
+	if (p)
+		munmap(p, size);
+	return crc == number_of(file, "crc32c");
+}
+
+/* Hands a message to the receiver. Returns 0 or -errno, with `why`. */
+static int receive(struct trace *t, const struct segment *s, const void *payload)
+{
+	const int r = receiver_handle(&t->receiver, s, payload);
+
+	return r < 0 ? fail(t, r, "%s", t->receiver.why) : 0;
+}
+
+/* number: of the file in the stream. Gets its next segment from seq on; -ENOENT: there is none. */
+static int get_segment(struct trace *t, size_t number, uint64_t *seq)
+{
+	char subject[FLEET_SUBJECT_MAX];
+	_cleanup_msg_ natsMsg *msg = NULL;
+	const uint8_t *data;
+	struct segment s;
+	struct stored stored;
+	int n, r;
+
+	snprintf(subject, sizeof(subject), "kymo.seg.%s.%s.%zu", t->host, t->fetch->id, number);
+	r = link_next(&t->fetch->fleet->link, FLEET_STREAM, subject, *seq, &stored);
+	if (r < 0)
+		return r == -ENOENT ? r : fail(t, r, "%s", t->fetch->fleet->link.why);
+	msg = stored.msg;
+	*seq = stored.seq + 1;
+	data = (const uint8_t *)natsMsg_GetData(msg);
+	n = natsMsg_GetDataLength(msg);
+	if (n < (int)SEGMENT_HEAD || segment_decode(data, &s) < 0 || s.type != SEGMENT_DATA ||
+		s.length != (uint32_t)n - SEGMENT_HEAD)
+		return fail(t, -EPROTO, "what it has stored is no segment");
+	s.file = t->receiver.n_paths - 1;
+	return receive(t, &s, data + SEGMENT_HEAD);
+}
+
+static int get_file(struct trace *t, size_t number, const struct kymo_value *file)
+{
+	const char *path = text_of(file, "path");
+	const struct segment s = {.type = SEGMENT_FILE,
+		.length = (uint32_t)strlen(path),
+		.file = t->receiver.n_paths};
+	uint64_t seq = 1;
+	int r = receive(t, &s, path);
+
+	if (r < 0 || is_complete(t, file) || !number_of(file, "size"))
+		return r;
+	while (!(r = get_segment(t, number, &seq)) && !is_complete(t, file))
+		;
+	if (r == -ENOENT)
+		return fail(t, -ENODATA,
+			"the server does not have all of %s any more, or it was damaged", path);
+	return r;
+}
+
+static int get_files(struct trace *t)
+{
+	const struct kymo_value *files = kymo_value_get(t->manifest, "files"), *file;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < kymo_value_count(files); i++) {
+		file = kymo_value_at(files, i);
+		if (number_of(file, "session") == t->session)
+			r = get_file(t, i, file);
+	}
+	return r;
+}
+
+// ---- clocks
+
+/* How far the clock of this metadata has to be moved, by what was measured on its host. */
+static int find_offset(struct trace *t, const char *text, size_t n, struct offset *ret)
+{
+	const struct kymo_value *hosts = kymo_value_get(t->fetch->note, "hosts"), *h = NULL;
+	int64_t ns;
+	int r;
+
+	*ret = (struct offset){0, OFFSETS_UNKNOWN};
+	for (size_t i = 0; i < kymo_value_count(hosts); i++)
+		if (!strcmp(text_of(kymo_value_at(hosts, i), "host"), t->host))
+			h = kymo_value_at(hosts, i);
+	if (!kymo_value_get(h, "at_ns"))
+		return 0;
+	r = clock_time(text, n, number_of(h, "counter"), number_of(h, "monotonic"), &ns);
+	if (r < 0)
+		return r;
+	ret->shift_ns = (int64_t)number_of(h, "at_ns") - ns;
+	ret->error_ns = (int64_t)number_of(h, "error_ns");
+	return 0;
+}
+
+static int write_metadata(int parent, const struct ky_buf *b)
+{
+	_cleanup_close_ int fd = openat(
+		parent, NEW_METADATA, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+
+	if (fd < 0 || write(fd, b->data, b->len) != (ssize_t)b->len || fsync(fd) < 0)
+		return fd < 0 ? -errno : -EIO;
+	return renameat(parent, NEW_METADATA, parent, "metadata") < 0 ? -errno : 0;
+}
+
+static int rewrite(struct trace *t, int parent)
+{
+	_cleanup_close_ int fd = openat(parent, "metadata", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct ky_buf b = {0};
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	text = st.st_size > (off_t)METADATA_MAX ? NULL : malloc((size_t)st.st_size + 1);
+	if (!text || read(fd, text, (size_t)st.st_size) != st.st_size)
+		return -EIO;
+	r = find_offset(t, text, (size_t)st.st_size, &t->offset);
+	if (!r)
+		r = clock_rewrite(&b, text, (size_t)st.st_size, &t->offset,
+			t->offset.error_ns == OFFSETS_UNKNOWN ? "recorded" : "round-trip");
+	if (!r)
+		r = write_metadata(parent, &b);
+	ky_buf_deinit(&b);
+	return r;
+}
+
+static bool is_metadata(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, "metadata");
+}
+
+static int set_clock(struct trace *t, const char *path)
+{
+	char dir[SEGMENT_PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	_cleanup_close_ int parent = -1;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	parent = openat(t->receiver.trace, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = parent < 0 ? -errno : rewrite(t, parent);
+	return r < 0 ? fail(t, r, "%s: %s", path,
+			       r == -EINVAL ? "this is no metadata that Kymo wrote" : strerror(-r))
+		     : 0;
+}
+
+/* For each metadata of the trace: fn. */
+static int each_metadata(struct trace *t, int (*fn)(struct trace *t, const char *path))
+{
+	const struct kymo_value *files = kymo_value_get(t->manifest, "files"), *file;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < kymo_value_count(files); i++) {
+		file = kymo_value_at(files, i);
+		if (number_of(file, "session") == t->session && is_metadata(text_of(file, "path")))
+			r = fn(t, text_of(file, "path"));
+	}
+	return r;
+}
+
+/* An earlier fetch may have ended behind this step: then it is no longer as it was shipped. */
+static int discard_metadata(struct trace *t, const char *path)
+{
+	unlinkat(t->receiver.trace, path, 0);
+	return 0;
+}
+
+// ---- a trace, a host
+
+static int open_trace(struct trace *t)
+{
+	const char *name = text_of(session_of(t), "name");
+	uint8_t hello[SEGMENT_ID_SIZE + SEGMENT_NAME_MAX];
+	struct segment s = {
+		.type = SEGMENT_HELLO, .length = (uint32_t)(SEGMENT_ID_SIZE + strlen(name))};
+
+	if (strlen(name) > SEGMENT_NAME_MAX ||
+		!ids_from_hex(text_of(session_of(t), "recording"), hello, SEGMENT_ID_SIZE))
+		return fail(t, -EPROTO, "its manifest names no recording");
+	memcpy(hello + SEGMENT_ID_SIZE, name, strlen(name));
+	return receive(t, &s, hello);
+}
+
+static int finish(struct trace *t)
+{
+	const struct segment end = {.type = SEGMENT_END};
+	int r = each_metadata(t, set_clock);
+	int fd;
+
+	if (!r)
+		r = receive(t, &end, NULL);
+	if (r < 0)
+		return r;
+	fd = openat(t->receiver.trace, FETCHED, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return fail(t, -errno, "%s: %s", FETCHED, strerror(errno));
+	close(fd);
+	return 0;
+}
+
+static int get_trace(struct trace *t)
+{
+	int r = open_trace(t);
+
+	if (!r && !faccessat(t->receiver.trace, FETCHED, F_OK, 0))
+		return 0;
+	if (!r)
+		r = each_metadata(t, discard_metadata);
+	if (!r)
+		r = get_files(t);
+	return r ? r : finish(t);
+}
+
+static void put_trace(const struct trace *t)
+{
+	const struct kymo_value *s = session_of(t);
+
+	if (t->fetch->fleet->result)
+		return;
+	printf("%s/%s: %" PRIu64 " events, %" PRIu64 " discarded", t->host, t->receiver.name,
+		number_of(s, "recorded"), number_of(s, "discarded"));
+	if (t->offset.error_ns == OFFSETS_UNKNOWN)
+		puts("; its clock was not measured");
+	else if (t->offset.error_ns)
+		printf("; clock set by %+" PRId64 " ns, its error is at most %" PRId64 " ns\n",
+			t->offset.shift_ns, t->offset.error_ns);
+	else
+		puts("; was here");
+}
+
+static void add_trace(const struct trace *t)
+{
+	const struct kymo_value *s = session_of(t);
+	struct kymo_value *v;
+
+	t->fetch->n_events += number_of(s, "recorded");
+	t->fetch->n_discarded += number_of(s, "discarded");
+	t->fetch->n_bytes += t->receiver.size;
+	put_trace(t);
+	if (!t->fetch->fleet->result)
+		return;
+	v = kymo_value_new();
+	kymo_value_set_string(v, "host", t->host);
+	kymo_value_set_string(v, "session", t->receiver.name);
+	kymo_value_set_u64(v, "recorded", number_of(s, "recorded"));
+	kymo_value_set_u64(v, "discarded", number_of(s, "discarded"));
+	if (t->offset.error_ns && t->offset.error_ns != OFFSETS_UNKNOWN)
+		kymo_value_set_u64(v, "clock_error_ns", (uint64_t)t->offset.error_ns);
+	kymo_value_add(t->fetch->fleet->result, "traces", v);
+	kymo_value_free(v);
+}
+
+/* Fetches the sessions of a host. Returns a code. */
+static int get_host(struct fetch *f, const char *host, const struct kymo_value *manifest)
+{
+	const size_t n = kymo_value_count(kymo_value_get(manifest, "sessions"));
+	_cleanup_close_ int dir = -1;
+	int r = 0;
+
+	if (mkdirat(f->dir, host, 0750) < 0 && errno != EEXIST)
+		return fleet_fail(f->fleet, "%s/%s: %s", f->path, host, strerror(errno));
+	dir = openat(f->dir, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fleet_fail(f->fleet, "%s/%s: %s", f->path, host, strerror(errno));
+	for (size_t i = 0; !r && i < n; i++) {
+		struct trace t = {.fetch = f, .host = host, .manifest = manifest, .session = i};
+
+		receiver_init(&t.receiver, dir);
+		r = get_trace(&t);
+		if (r < 0)
+			fleet_fail(f->fleet, "%s: %s", host, t.why);
+		else
+			add_trace(&t);
+		receiver_deinit(&t.receiver);
+	}
+	return r < 0 ? FLEET_FAILED : FLEET_OK;
+}
+
+// ---- the snapshot
+
+/* Waits until the host has shipped all. Returns its manifest, or NULL after a report. */
+static struct kymo_value *wait_manifest(struct fetch *f, const char *host)
+{
+	char subject[FLEET_SUBJECT_MAX];
+	struct kymo_value *v = NULL;
+	struct stored s = {0};
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", f->id, host);
+	while ((r = link_last(&f->fleet->link, FLEET_STREAM, subject, &s)) &&
+		ky_clock_ns(CLOCK_MONOTONIC) < f->end_ns)
+		nats_Sleep(POLL_MS);
+	if (!r)
+		v = link_value(s.msg);
+	natsMsg_Destroy(s.msg);
+	if (r == -ENOENT)
+		fleet_fail(f->fleet, "%s has not shipped all of it yet: try again", host);
+	else if (!v)
+		fleet_fail(f->fleet, "%s: %s", host, r < 0 ? f->fleet->link.why : "no manifest");
+	return v;
+}
+
+/* Finds the newest snapshot. */
+static int find_newest(struct fetch *f)
+{
+	struct stored s;
+	uint64_t seq = 1;
+	int r;
+
+	for (; !(r = link_next(&f->fleet->link, FLEET_STREAM, "kymo.note.*", seq, &s));
+		seq = s.seq + 1) {
+		snprintf(f->newest, sizeof(f->newest), "%s", link_what(s.msg));
+		natsMsg_Destroy(s.msg);
+	}
+	if (r != -ENOENT)
+		return fleet_fail(f->fleet, "%s", f->fleet->link.why);
+	if (!link_id_valid(f->newest))
+		return fleet_fail(
+			f->fleet, "the server has no snapshot: 'kymo fleet snapshot' makes one");
+	f->id = f->newest;
+	return FLEET_OK;
+}
+
+static int get_note(struct fetch *f)
+{
+	char subject[FLEET_SUBJECT_MAX];
+	struct stored s;
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.note.%s", f->id);
+	r = link_last(&f->fleet->link, FLEET_STREAM, subject, &s);
+	if (r == -ENOENT)
+		return FLEET_OK;
+	if (r < 0)
+		return fleet_fail(f->fleet, "%s", f->fleet->link.why);
+	f->note = link_value(s.msg);
+	natsMsg_Destroy(s.msg);
+	return FLEET_OK;
+}
+
+/* Hosts that ship it: by the note, and those that have. They are left in `to`. */
+static int find_hosts(struct fetch *f, struct hosts *to)
+{
+	const struct kymo_value *hosts = kymo_value_get(f->note, "hosts");
+	char subject[FLEET_SUBJECT_MAX];
+	struct stored s;
+	int r = 0;
+
+	for (size_t i = 0; i < kymo_value_count(hosts); i++) {
+		const char *name = text_of(kymo_value_at(hosts, i), "host");
+
+		if (kymo_value_bool(kymo_value_get(kymo_value_at(hosts, i), "ships")) &&
+			config_host_valid(name) && !hosts_get(to, name))
+			return fleet_fail(f->fleet, "no memory");
+	}
+	snprintf(subject, sizeof(subject), "kymo.done.%s.*", f->id);
+	for (uint64_t seq = 1; !(r = link_next(&f->fleet->link, FLEET_STREAM, subject, seq, &s));) {
+		const char *name = link_host(s.msg);
+		const bool fits = !name || hosts_get(to, name);
+
+		seq = s.seq + 1;
+		natsMsg_Destroy(s.msg);
+		if (!fits)
+			return fleet_fail(f->fleet, "no memory");
+	}
+	return r == -ENOENT ? FLEET_OK : fleet_fail(f->fleet, "%s", f->fleet->link.why);
+}
+
+/* Names each host that should have it and does not. */
+static void report_missing(const struct fetch *f)
+{
+	const struct kymo_value *hosts = kymo_value_get(f->note, "hosts"), *h;
+
+	for (size_t i = 0; i < kymo_value_count(hosts); i++) {
+		h = kymo_value_at(hosts, i);
+		if (!kymo_reply_ok(h))
+			fleet_warn("%s is not in it: %s", text_of(h, "host"), kymo_reply_error(h));
+	}
+}
+
+static int open_output(struct fetch *f)
+{
+	const char *given = fleet_option(f->fleet, "output");
+
+	snprintf(f->path, sizeof(f->path), "%s", given ? given : f->id);
+	if (mkdir(f->path, 0750) < 0 && errno != EEXIST)
+		return fleet_fail(f->fleet, "%s: %s", f->path, strerror(errno));
+	f->dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return f->dir < 0 ? fleet_fail(f->fleet, "%s: %s", f->path, strerror(errno)) : FLEET_OK;
+}
+
+static int get_hosts(struct fetch *f, const struct hosts *hosts)
+{
+	int code = FLEET_OK;
+
+	if (f->fleet->result)
+		kymo_value_set_list(f->fleet->result, "traces");
+	for (size_t i = 0; i < hosts->n; i++) {
+		_cleanup_value_ struct kymo_value *manifest = wait_manifest(f, hosts->v[i].name);
+
+		if (!manifest || get_host(f, hosts->v[i].name, manifest))
+			code = FLEET_FAILED;
+	}
+	return code;
+}
+
+static int report(struct fetch *f, const struct hosts *hosts)
+{
+	struct kymo_value *result = f->fleet->result;
+
+	report_missing(f);
+	if (result) {
+		kymo_value_set_string(result, "output", f->path);
+		kymo_value_set_u64(result, "recorded", f->n_events);
+		kymo_value_set_u64(result, "discarded", f->n_discarded);
+		return FLEET_OK;
+	}
+	if (*text_of(f->note, "reason")) {
+		fputs("reason: ", stdout);
+		fleet_put(text_of(f->note, "reason"));
+		putchar('\n');
+	}
+	printf("%" PRIu64 " events of %zu hosts in %s\n", f->n_events, hosts->n, f->path);
+	return FLEET_OK;
+}
+
+int fetch_run(struct fleet *f)
+{
+	struct fetch fetch = {
+		.fleet = f, .id = kymo_value_string(kymo_value_at(f->args, 0)), .dir = -1};
+	struct hosts hosts = {0};
+	uint64_t us;
+	int code = fleet_timeout(f, WAIT_US, &us);
+
+	if (!code && (kymo_value_count(f->args) > 1 || (*fetch.id && !link_id_valid(fetch.id))))
+		code = fleet_usage(f,
+			"which snapshot? 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
+	if (!code)
+		code = fleet_connect(f);
+	if (!code && !*fetch.id)
+		code = find_newest(&fetch);
+	if (!code)
+		code = get_note(&fetch);
+	if (!code)
+		code = find_hosts(&fetch, &hosts);
+	if (!code && !fetch.note && !hosts.n)
+		code = fleet_fail(f, "the server has no snapshot '%s'", fetch.id);
+	if (!code && !hosts.n)
+		code = fleet_fail(f, "no host ships snapshot '%s'", fetch.id);
+	if (!code)
+		code = open_output(&fetch);
+	fetch.end_ns = ky_clock_ns(CLOCK_MONOTONIC) + us * 1000;
+	if (!code)
+		code = get_hosts(&fetch, &hosts);
+	if (!code)
+		code = report(&fetch, &hosts);
+	kymo_value_free(fetch.note);
+	hosts_deinit(&hosts);
+	ky_close(fetch.dir);
+	return code;
+}

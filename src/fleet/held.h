@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Snapshots that this host holds, each in a directory with the identifier of its request:
+ *
+ *   ID/report      the answer, when the snapshot is complete
+ *   ID/shipped     exists when all of it is in the fleet's stream
+ *   ID/SESSION/    the trace
+ *
+ * The directory is the only state: an agent that is started again goes on where it was.
+ */
+#ifndef FLEET_HELD_H
+#define FLEET_HELD_H
+
+#include <kymo/ctl.h>
+
+#include "fleet/link.h"
+
+#define HELD_REPORT  "report"
+#define HELD_SHIPPED "shipped"
+
+struct held {
+	char path[PATH_MAX]; /* of the directory of all */
+	int dir;
+	uint64_t max_bytes, max_us;
+};
+
+/* Makes and opens the directory of this host. Returns 0 or -errno, with `why`. */
+int held_open(struct held *h, const struct fleet_config *c, char *why, size_t size);
+/* Returns the report of a snapshot, which the caller frees; NULL if there is none. */
+struct kymo_value *held_report(const struct held *h, const char *id);
+/* Makes an empty directory for a snapshot. Returns 0, -EDQUOT if there is no room, or -errno. */
+int held_make(const struct held *h, const char *id);
+void held_remove(const struct held *h, const char *id);
+/* Writes the report: from then on the snapshot is complete. */
+int held_complete(const struct held *h, const char *id, const struct kymo_value *report);
+int held_set_shipped(const struct held *h, const char *id);
+/* Returns whether the snapshot is complete, is to be shipped, and is not yet. */
+bool held_is_due(const struct held *h, const char *id);
+/* Calls fn for each snapshot, until it returns other than 0. Returns that, or 0. */
+int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg);
+/* Removes snapshots whose time is over. */
+void held_expire(const struct held *h);
+
+#endif

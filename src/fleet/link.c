@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/link.h"
+
+#include <json-c/json.h>
+
+#define VALUE_MAX    (1 << 20)
+#define DEPTH_MAX    8
+#define TRY_MS	     1000 /* for one attempt */
+#define RECONNECT_MS 200
+#define JITTER_MS    500
+#define PING_MS	     5000
+#define BUFFER_BYTES (1 << 20)
+
+/* The connection remembers such an error: link_fail() reports it. The library's own would print. */
+static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus status, void *closure)
+{
+}
+
+static bool is_refused(const struct link *l)
+{
+	const char *text = NULL;
+
+	if (l->nc)
+		natsConnection_GetLastError(l->nc, &text);
+	return text && strcasestr(text, "permissions violation");
+}
+
+int link_fail(struct link *l, natsStatus status, const char *what)
+{
+	const char *last = nats_GetLastError(NULL);
+
+	if (is_refused(l)) {
+		snprintf(l->why, sizeof(l->why), "%s: the server does not permit that to '%s'",
+			what, l->name);
+		return -EACCES;
+	}
+	snprintf(l->why, sizeof(l->why), "%s: %s", what,
+		status == NATS_NO_SERVER ? "no server answers"
+		: last && *last		 ? last
+					 : natsStatus_GetText(status));
+	switch (status) {
+	case NATS_TIMEOUT:
+		return -ETIMEDOUT;
+	case NATS_CONNECTION_CLOSED:
+	case NATS_CONNECTION_DISCONNECTED:
+	case NATS_NO_SERVER:
+	case NATS_NO_RESPONDERS:
+		return -ENOTCONN;
+	default:
+		return -EIO;
+	}
+}
+
+/* servers: a list with commas. The library takes an array. */
+static natsStatus set_servers(natsOptions *o, const char *servers)
+{
+	const char *list[FLEET_SERVERS_MAX];
+	char copy[1024], *rest = copy, *one;
+	int n = 0;
+
+	snprintf(copy, sizeof(copy), "%s", servers);
+	while (n < (int)FLEET_SERVERS_MAX && (one = strsep(&rest, ", ")))
+		if (*one)
+			list[n++] = one;
+	return natsOptions_SetServers(o, list, n);
+}
+
+static natsStatus set_options(natsOptions *o, const struct fleet_config *c)
+{
+	char inbox[FLEET_HOST_MAX + 16];
+	natsStatus s = set_servers(o, c->servers);
+
+	snprintf(inbox, sizeof(inbox), "_INBOX.%s", c->name);
+	if (s == NATS_OK)
+		s = natsOptions_SetName(o, c->name);
+	if (s == NATS_OK)
+		s = natsOptions_SetCustomInboxPrefix(o, inbox);
+	if (s == NATS_OK)
+		s = natsOptions_SetErrorHandler(o, on_error, NULL);
+	if (s == NATS_OK)
+		s = natsOptions_SetSecure(o, true);
+	if (s == NATS_OK)
+		s = natsOptions_LoadCATrustedCertificates(o, c->ca);
+	if (s == NATS_OK)
+		s = natsOptions_LoadCertificatesChain(o, c->cert, c->key);
+	if (s == NATS_OK)
+		s = natsOptions_SetExpectedHostname(o, FLEET_SERVER_NAME);
+	if (s == NATS_OK)
+		s = natsOptions_SetTimeout(o, FLEET_WAIT_MS);
+	if (s == NATS_OK)
+		s = natsOptions_SetMaxReconnect(o, -1);
+	if (s == NATS_OK)
+		s = natsOptions_SetReconnectWait(o, RECONNECT_MS);
+	if (s == NATS_OK)
+		s = natsOptions_SetReconnectJitter(o, JITTER_MS, JITTER_MS);
+	if (s == NATS_OK)
+		s = natsOptions_SetPingInterval(o, PING_MS);
+	if (s == NATS_OK)
+		s = natsOptions_SetReconnectBufSize(o, BUFFER_BYTES);
+	return s;
+}
+
+int link_open(struct link *l, const struct fleet_config *c)
+{
+	natsOptions *o = NULL;
+	natsStatus s = natsOptions_Create(&o);
+
+	*l = (struct link){0};
+	snprintf(l->name, sizeof(l->name), "%s", c->name);
+	if (s == NATS_OK)
+		s = set_options(o, c);
+	if (s == NATS_OK)
+		s = natsConnection_Connect(&l->nc, o);
+	natsOptions_Destroy(o);
+	if (s == NATS_OK)
+		s = natsConnection_JetStream(&l->js, l->nc, NULL);
+	if (s == NATS_OK)
+		return 0;
+	link_fail(l, s, c->servers);
+	natsConnection_Destroy(l->nc);
+	l->nc = NULL;
+	return -ENOTCONN;
+}
+
+void link_close(struct link *l)
+{
+	jsCtx_Destroy(l->js);
+	natsConnection_Destroy(l->nc);
+	*l = (struct link){0};
+}
+
+int link_say(struct link *l, const char *subject, const struct kymo_value *v)
+{
+	natsStatus s = natsConnection_PublishString(l->nc, subject, kymo_value_json(v));
+
+	return s == NATS_OK ? 0 : link_fail(l, s, subject);
+}
+
+/* Is it worth another attempt, the n-th? A server is waited for that is busy, or starts again. */
+static bool is_passing(const struct link *l, natsStatus s, unsigned n)
+{
+	return s != NATS_OK && s != NATS_NOT_FOUND && s != NATS_CONNECTION_CLOSED &&
+	       n < FLEET_WAIT_MS / TRY_MS && !is_refused(l);
+}
+
+int link_store(struct link *l, const char *subject, const char *id, const void *data, size_t n)
+{
+	jsPubOptions o;
+	jsErrCode code;
+	natsStatus s;
+	unsigned tries = 0;
+
+	jsPubOptions_Init(&o);
+	o.MaxWait = TRY_MS;
+	o.MsgId = id;
+	do
+		s = js_Publish(NULL, l->js, subject, data, (int)n, &o, &code);
+	while (is_passing(l, s, ++tries));
+	return s == NATS_OK ? 0 : link_fail(l, s, subject);
+}
+
+int link_store_value(
+	struct link *l, const char *subject, const char *id, const struct kymo_value *v)
+{
+	const char *text = kymo_value_json(v);
+
+	return link_store(l, subject, id, text, strlen(text));
+}
+
+static int get(struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
+{
+	jsOptions wait;
+	natsStatus s;
+	unsigned tries = 0;
+
+	jsOptions_Init(&wait);
+	wait.Wait = TRY_MS;
+	*ret = (struct stored){0};
+	do
+		s = js_DirectGetMsg(&ret->msg, l->js, stream, &wait, o);
+	while (is_passing(l, s, ++tries));
+	if (s == NATS_NOT_FOUND)
+		return -ENOENT;
+	if (s != NATS_OK)
+		return link_fail(l, s, stream);
+	ret->seq = natsMsg_GetSequence(ret->msg);
+	ret->time_ns = natsMsg_GetTime(ret->msg);
+	return 0;
+}
+
+int link_next(
+	struct link *l, const char *stream, const char *subject, uint64_t seq, struct stored *ret)
+{
+	jsDirectGetMsgOptions o;
+
+	jsDirectGetMsgOptions_Init(&o);
+	o.Sequence = seq;
+	o.NextBySubject = subject;
+	return get(l, stream, &o, ret);
+}
+
+int link_last(struct link *l, const char *stream, const char *subject, struct stored *ret)
+{
+	jsDirectGetMsgOptions o;
+
+	jsDirectGetMsgOptions_Init(&o);
+	o.LastBySubject = subject;
+	return get(l, stream, &o, ret);
+}
+
+struct kymo_value *link_value(const natsMsg *msg)
+{
+	const int n = natsMsg_GetDataLength(msg);
+	struct json_tokener *t = n > 0 && n <= VALUE_MAX ? json_tokener_new_ex(DEPTH_MAX) : NULL;
+	struct json_object *o = t ? json_tokener_parse_ex(t, natsMsg_GetData(msg), n) : NULL;
+
+	if (t)
+		json_tokener_free(t);
+	if (json_object_is_type(o, json_type_object))
+		return (struct kymo_value *)o;
+	json_object_put(o);
+	return NULL;
+}
+
+const char *link_host(const natsMsg *msg)
+{
+	const char *dot = strrchr(natsMsg_GetSubject(msg), '.');
+
+	return dot && config_host_valid(dot + 1) ? dot + 1 : NULL;
+}
+
+const char *link_what(const natsMsg *msg)
+{
+	return strrchr(natsMsg_GetSubject(msg), '.') + 1;
+}
+
+bool link_id_valid(const char *id)
+{
+	const size_t n = strspn(
+		id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+
+	return n && n <= FLEET_ID_MAX && !id[n];
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/upload.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <zstd.h>
+
+#include "ship/files.h"
+#include "ship/segment.h"
+
+#define PIECE	  (512u << 10) /* bytes of a file in one segment */
+#define FILES_MAX 4096u	       /* the manifest is one message */
+#define LEVEL	  1
+
+void upload_init(struct upload *u, struct link *l, const struct held *h, const char *host)
+{
+	*u = (struct upload){.link = l, .held = h, .host = host, .fd = -1};
+}
+
+void upload_end(struct upload *u)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		free(u->files[i].path);
+	free(u->files);
+	kymo_value_free(u->manifest);
+	ky_close(u->fd);
+	upload_init(u, u->link, u->held, u->host);
+}
+
+static int fail(struct upload *u, int error, const char *what)
+{
+	snprintf(u->why, sizeof(u->why), "%.180s: %s", what, strerror(-error));
+	return error;
+}
+
+// ---- which files
+
+static unsigned rank_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return files_is_index(path) ? 2 : strcmp(slash ? slash + 1 : path, "metadata") != 0;
+}
+
+static int add_file(void *arg, const char *path)
+{
+	struct upload *u = arg;
+	struct upload_file *files;
+
+	if (u->n_files == FILES_MAX)
+		return -E2BIG;
+	if (!segment_path_valid(path, strlen(path)))
+		return -EINVAL;
+	files = reallocarray(u->files, u->n_files + 1, sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	u->files = files;
+	files[u->n_files] = (struct upload_file){
+		.session = u->session, .path = strdup(path), .rank = rank_of(path)};
+	if (!files[u->n_files].path)
+		return -ENOMEM;
+	u->n_files++;
+	return 0;
+}
+
+/* So the same files have the same numbers, whenever they are listed. */
+static int compare(const void *pa, const void *pb)
+{
+	const struct upload_file *a = pa, *b = pb;
+
+	if (a->session != b->session)
+		return a->session < b->session ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static const char *session_name(const struct upload *u, size_t i)
+{
+	const struct kymo_value *sessions = kymo_value_get(u->manifest, "sessions");
+
+	return kymo_value_string(kymo_value_get(kymo_value_at(sessions, i), "name"));
+}
+
+static int list_session(struct upload *u)
+{
+	char path[PATH_MAX];
+	_cleanup_close_ int dir = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", u->id, session_name(u, u->session));
+	dir = openat(u->held->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : -errno; /* nothing was recorded */
+	return files_walk(dir, add_file, NULL, u);
+}
+
+int upload_begin(struct upload *u, const char *id)
+{
+	int r = 0;
+
+	upload_end(u);
+	snprintf(u->id, sizeof(u->id), "%s", id);
+	u->manifest = held_report(u->held, id);
+	if (!u->manifest)
+		return fail(u, -ENOENT, id);
+	for (; !r && u->session < kymo_value_count(kymo_value_get(u->manifest, "sessions"));
+		u->session++)
+		r = list_session(u);
+	if (r < 0)
+		return fail(u, r, id);
+	if (u->n_files)
+		qsort(u->files, u->n_files, sizeof(*u->files), compare);
+	kymo_value_set_list(u->manifest, "files");
+	return 0;
+}
+
+// ---- segments
+
+static void subject_of(const struct upload *u, char subject[FLEET_SUBJECT_MAX])
+{
+	snprintf(subject, FLEET_SUBJECT_MAX, "kymo.seg.%s.%s.%zu", u->host, u->id, u->file);
+}
+
+/* Opens the file that is next, and asks how much of it is stored. */
+static int open_file(struct upload *u)
+{
+	struct upload_file *f = &u->files[u->file];
+	char path[PATH_MAX], subject[FLEET_SUBJECT_MAX];
+	struct stored last;
+	struct segment s;
+	struct stat st;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s/%s", u->id, session_name(u, f->session), f->path);
+	subject_of(u, subject);
+	r = link_last(u->link, FLEET_STREAM, subject, &last);
+	if (r < 0 && r != -ENOENT) {
+		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
+		return r;
+	}
+	u->offset = 0;
+	if (!r && natsMsg_GetDataLength(last.msg) >= (int)SEGMENT_HEAD &&
+		!segment_decode((const uint8_t *)natsMsg_GetData(last.msg), &s))
+		u->offset = s.offset + s.raw;
+	natsMsg_Destroy(last.msg);
+	u->fd = openat(u->held->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (u->fd < 0 || fstat(u->fd, &st) < 0)
+		return fail(u, -errno, path);
+	f->size = (uint64_t)st.st_size;
+	u->offset = KY_MIN(u->offset, f->size);
+	return 0;
+}
+
+/* Stores the next piece of the open file. */
+static int store_piece(struct upload *u, const uint8_t *raw, size_t n)
+{
+	const size_t bound = ZSTD_compressBound(PIECE);
+	_cleanup_free_ uint8_t *message = malloc(SEGMENT_HEAD + bound);
+	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
+	struct segment s = {.type = SEGMENT_DATA,
+		.offset = u->offset,
+		.raw = (uint32_t)n,
+		.crc = segment_crc(raw, n)};
+	size_t packed;
+	int r;
+
+	if (!message)
+		return fail(u, -ENOMEM, u->id);
+	packed = ZSTD_compress(message + SEGMENT_HEAD, bound, raw, n, LEVEL);
+	if (!ZSTD_isError(packed) && packed < n) {
+		s.codec = SEGMENT_ZSTD;
+	} else {
+		memcpy(message + SEGMENT_HEAD, raw, n);
+		packed = n;
+	}
+	s.length = (uint32_t)packed;
+	segment_encode(&s, message);
+	subject_of(u, subject);
+	snprintf(
+		id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu", u->host, u->id, u->file, u->offset, n);
+	r = link_store(u->link, subject, id, message, SEGMENT_HEAD + packed);
+	if (r < 0)
+		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
+	else
+		u->offset += n;
+	return r;
+}
+
+static int ship_piece(struct upload *u)
+{
+	const size_t n = KY_MIN(u->files[u->file].size - u->offset, (uint64_t)PIECE);
+	_cleanup_free_ uint8_t *raw = malloc(n);
+
+	if (!raw)
+		return fail(u, -ENOMEM, u->id);
+	if (pread(u->fd, raw, n, (off_t)u->offset) != (ssize_t)n)
+		return fail(u, -EIO, u->files[u->file].path);
+	return store_piece(u, raw, n);
+}
+
+static int crc_of(int fd, uint64_t size, uint32_t *ret)
+{
+	void *p = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = segment_crc(p, size);
+	if (p)
+		munmap(p, size);
+	return 0;
+}
+
+/* The file is stored: notes it in the manifest. */
+static int close_file(struct upload *u)
+{
+	const struct upload_file *f = &u->files[u->file];
+	struct kymo_value *v;
+	uint32_t crc = 0;
+	int r = crc_of(u->fd, f->size, &crc);
+
+	if (r < 0)
+		return fail(u, r, f->path);
+	v = kymo_value_new();
+	kymo_value_set_u64(v, "session", f->session);
+	kymo_value_set_string(v, "path", f->path);
+	kymo_value_set_u64(v, "size", f->size);
+	kymo_value_set_u64(v, "crc32c", crc);
+	kymo_value_add(u->manifest, "files", v);
+	kymo_value_free(v);
+	u->fd = ky_close(u->fd);
+	u->file++;
+	return 0;
+}
+
+static int finish(struct upload *u)
+{
+	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->host);
+	snprintf(id, sizeof(id), "%s/%s/done", u->host, u->id);
+	r = link_store_value(u->link, subject, id, u->manifest);
+	if (r < 0) {
+		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
+		return r;
+	}
+	r = held_set_shipped(u->held, u->id);
+	return r < 0 ? fail(u, r, u->id) : 0;
+}
+
+int upload_step(struct upload *u)
+{
+	int r;
+
+	if (u->file == u->n_files)
+		return finish(u);
+	r = u->fd < 0 ? open_file(u) : 0;
+	if (!r && u->offset < u->files[u->file].size)
+		r = ship_piece(u);
+	if (!r && u->offset == u->files[u->file].size)
+		r = close_file(u);
+	return r < 0 ? r : 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ships a snapshot that is held here into the fleet's stream: each file as segments of the format
+ * of `kymo ship` (docs/shipping.md), each under the subject of its file, then a manifest. How far a
+ * file is, the stream itself is asked: there is no other record. A segment that is stored twice is
+ * harmless, because it has its place.
+ */
+#ifndef FLEET_UPLOAD_H
+#define FLEET_UPLOAD_H
+
+#include "fleet/held.h"
+
+struct upload_file {
+	size_t session; /* number */
+	char *path;	/* from the session's directory; owned */
+	uint64_t size;
+	unsigned rank; /* metadata, then streams, then indexes */
+};
+
+struct upload {
+	struct link *link;	 /* borrowed */
+	const struct held *held; /* borrowed */
+	const char *host;	 /* borrowed */
+	char id[FLEET_ID_MAX + 1];
+	struct kymo_value *manifest; /* owned; NULL: nothing is under way */
+	struct upload_file *files;
+	size_t n_files, file, session;
+	int fd;		 /* of the file that is shipped; -1: it is not open yet */
+	uint64_t offset; /* of the next segment */
+	char why[256];
+};
+
+void upload_init(struct upload *u, struct link *l, const struct held *h, const char *host);
+/* Begins with a snapshot. Returns 0 or -errno, with `why`. */
+int upload_begin(struct upload *u, const char *id);
+static inline bool upload_is_begun(const struct upload *u)
+{
+	return u->manifest != NULL;
+}
+/* Ships one segment. Returns 1; 0 when all is stored; or -errno, with `why`: try again. */
+int upload_step(struct upload *u);
+void upload_end(struct upload *u);
+
+#endif

@@ -1,0 +1,460 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+'kymo fleet' and kymo-agent (docs/fleet.md) with a real nats-server: hosts are known and asked,
+those that do not answer are named, and snapshots arrive whole and once, whatever is killed. A
+host's identity is good for that host only.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+
+import kymotest
+from kymotest import APPS, BUILD, CLI, RUN_FROM, TIMEOUT, alive, check, equal, wait_for
+
+AGENT = RUN_FROM / "src" / "fleet" / "kymo-agent"
+EVENTS = {"web1": 3000, "db1": 500}
+PATIENT = f"--timeout={TIMEOUT}s"
+
+
+def need_fleet():
+    if not AGENT.exists():
+        raise kymotest.Skip("this build has no kymo-agent: libnats is missing (Debian package libnats-dev)")
+    kymotest.need_program("nats-server", "nats-server")
+    kymotest.need_program("openssl", "openssl")
+
+
+class Host:
+    """A host of the fleet: a session daemon of its own, and an agent."""
+
+    def __init__(self, fleet, name, *options):
+        self.fleet, self.k, self.name = fleet, fleet.k, name
+        self.env = {"KYMO_RUNDIR": str(self.k.top / f"run-{name}"), "KYMO_REGISTER_TIMEOUT": "-1",
+            "PATH": f"{pathlib.Path(CLI).parent}:{os.environ['PATH']}"}
+        self.daemon = self.k.spawn_daemon(*options, env=self.env)
+        wait_for(lambda: json.loads(self.kymo("--json", "list").stdout).get("daemon", True), f"the daemon of {name}")
+        self.agent = None
+
+    @property
+    def held(self):
+        return self.k.home / "kymo-fleet" / "hosts" / self.name / "held" / self.name
+
+    def start_agent(self):
+        with open(self.k.top / f"{self.name}.log", "ab") as log:
+            self.agent = subprocess.Popen([AGENT, self.fleet.config(self.name)], env={**self.k.env, **self.env}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.k.started.append(self.agent)
+
+    def kill_agent(self):
+        self.agent.kill()
+        self.agent.wait()
+
+    def kymo(self, *args):
+        return self.k.run([CLI, *args], env=self.env)
+
+    def record(self, session="flight", *options):
+        self.kymo("create", session, *options)
+        self.kymo("enable-event", "-s", session, "emit:record")
+        self.kymo("start", session)
+
+    def emit(self, n):
+        self.k.app("emit", "-n", n, env={**self.env, **kymotest.IMPATIENT})
+
+    def state(self, session):
+        return json.loads(self.kymo("--json", "status", session).stdout)["session"]["state"]
+
+    def end(self):
+        if self.agent:
+            self.kill_agent()
+        self.daemon.terminate()
+        equal(self.daemon.wait(TIMEOUT), 0, "status of the session daemon")
+
+
+class Fleet:
+    def __init__(self, k):
+        self.k, self.hosts = k, []
+
+    def setup(self, *names):
+        """Starts the server if it does not run. Its port may be in use just after a kill."""
+        def attempt():
+            done = self.k.run([CLI, "fleet", "setup", "--local", "--listen=127.0.0.1:0", *names], status=None)
+            return done if done.returncode == 0 else None
+        return wait_for(attempt, lambda: f"the fleet's server to start: {self.log()}").stdout
+
+    def log(self):
+        path = self.k.home / "kymo-fleet" / "server.log"
+        return path.read_text()[-2000:] if path.exists() else ""
+
+    def config(self, name):
+        return self.k.home / "kymo-fleet" / "hosts" / name / "fleet.conf"
+
+    def add(self, name, *options):
+        with open(self.config(name), "a") as f:
+            f.write("hold = held\nbeat = 200ms\n")
+        host = Host(self, name, *options)
+        self.hosts.append(host)
+        return host
+
+    @property
+    def pid(self):
+        return int((self.k.home / "kymo-fleet" / "server.pid").read_text())
+
+    def kill_server(self):
+        pid = self.pid
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not alive(pid), "the end of the server")
+
+    def kymo(self, *args, status=0, **options):
+        return self.k.run([CLI, "fleet", *args], status=status, **options)
+
+    def json(self, *args, status=0):
+        return json.loads(self.k.run([CLI, "--json", "fleet", *args], status=status).stdout)
+
+    def wait_hosts(self, *names):
+        """Waits until these hosts have announced themselves and answer."""
+        wait_for(lambda: {h["host"] for h in self.json("hosts", PATIENT)["hosts"] if h["answers"]} >= set(names), f"hosts {names}")
+
+    def end(self):
+        for host in self.hosts:
+            host.end()
+        pid = self.pid
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not alive(pid), "the end of the server")
+
+
+@contextlib.contextmanager
+def fleet_of(k, *names, setup=(), daemon=()):
+    """A fleet with these hosts, whose sessions `flight` record for snapshots."""
+    need_fleet()
+    fleet = Fleet(k)
+    fleet.setup(*setup, *names)
+    for name in names:
+        host = fleet.add(name, *daemon)
+        host.record("flight", "--snapshot", "-o", k.traces / name)
+        host.start_agent()
+    fleet.wait_hosts(*names)
+    yield fleet
+    fleet.end()
+
+
+def tree_of(top):
+    """The files of a trace; not those that say how it came, nor metadata, whose clock is set."""
+    return {str(p.relative_to(top)): p.read_bytes() for p in sorted(top.rglob("*"))
+        if p.is_file() and not p.name.startswith(".") and p.name != "metadata"}
+
+
+def count_of(trace):
+    events, discarded = kymotest.read_trace(trace)
+    equal(discarded, 0, f"discarded events of {trace}")
+    return len(events)
+
+
+# ---- hosts
+
+
+def test_hosts(k):
+    """Hosts announce themselves; those that do not answer are known as silent, until forgotten."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        web, db = fleet.hosts
+        found = {h["host"]: h for h in fleet.json("hosts", PATIENT)["hosts"]}
+        equal(sorted(found), ["db1", "web1"], "hosts")
+        equal(found["web1"]["sessions"], [{"name": "flight", "state": "started"}], "sessions of a host")
+        equal(found["web1"]["boot"], pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "boot")
+        text = fleet.kymo("hosts", PATIENT).stdout
+        check(re.search(r"^web1 +[0-9.]+ s +answers +flight \(started\)$", text, re.M), text)
+        db.kill_agent()
+        wait_for(lambda: re.search(r"^db1 +[0-9.]+ s +silent +flight \(started\)$", fleet.kymo("hosts", "--timeout=1s").stdout, re.M), "a silent host")
+        equal({h["host"]: h["answers"] for h in fleet.json("hosts", "--timeout=1s")["hosts"]}["db1"], False, "a killed agent answers")
+        fleet.kymo("forget", "db1")
+        equal([h["host"] for h in fleet.json("hosts", PATIENT)["hosts"]], ["web1"], "hosts, one forgotten")
+        db.start_agent()
+        fleet.wait_hosts("web1", "db1")
+
+
+def test_setup_again(k):
+    """Setup makes what is missing, keeps what is there, and hides what is secret."""
+    with fleet_of(k, "web1") as fleet:
+        top = k.home / "kymo-fleet"
+        before = {p: p.read_bytes() for p in top.rglob("*") if p.suffix in (".crt", ".key")}
+        check(all(p.stat().st_mode & 0o077 == 0 for p in before if p.suffix == ".key"), "a key that others may read")
+        equal(top.stat().st_mode & 0o777, 0o700, "mode of the directory")
+        pid = fleet.pid
+        fleet.setup("db1")
+        equal(fleet.pid, pid, "the server, which runs already")
+        equal({p: p.read_bytes() for p in before}, before, "identities")
+        host = fleet.add("db1")
+        host.start_agent()
+        fleet.wait_hosts("web1", "db1")
+        for bad in ("a.b", "../x", "admin", ""):
+            fleet.kymo("setup", "--local", bad, status=2)
+
+
+def test_start_stop(k):
+    """Sessions are started and stopped everywhere; each host that did not do it is named."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        web, db = fleet.hosts
+        equal(fleet.kymo("stop", "flight", PATIENT).stdout, "db1: done\nweb1: done\n", "stop")
+        equal([h.state("flight") for h in (web, db)], ["stopped"] * 2, "states")
+        equal(fleet.kymo("start", "flight", PATIENT).stdout, "db1: done\nweb1: done\n", "start")
+        equal([h.state("flight") for h in (web, db)], ["started"] * 2, "states")
+        web.record("other", "-o", k.traces / "other")
+        done = fleet.kymo("stop", "other", PATIENT, status=1)
+        equal(done.stdout, "db1: there is no session 'other': 'kymo list' shows them\nweb1: done\n", "a session of one host")
+        equal(done.stderr, "kymo: 1 of 2 hosts did not do it\n", "its error")
+        db.kill_agent()
+        got = {h["host"]: h["error"] for h in fleet.json("stop", "flight", "--timeout=1s", status=1)["hosts"] if not h["ok"]}
+        equal(got["db1"], "no answer", "a host without an agent")
+        fleet.kymo("stop", "../flight", status=2)
+        fleet.kymo("stop", status=2)
+        fleet.kymo("stop", "flight", "--reason=x", status=2)
+
+
+# ---- snapshots
+
+
+def check_fetched(fleet, got, snapshot, events):
+    for host in fleet.hosts:
+        equal(tree_of(got / host.name / "flight"), tree_of(host.held / snapshot / "flight"), f"files of {host.name}")
+        equal(count_of(got / host.name), events[host.name], f"events of {host.name}")
+
+
+def clock_of(trace):
+    """Returns the clock of a fetched trace: offset in cycles, frequency, and error in ns."""
+    [metadata] = trace.rglob("metadata")
+    text = metadata.read_text(errors="replace")
+    number = lambda name: int(re.search(rf"\t{name} = (-?\d+);", text)[1])
+    check('clock_source = "round-trip";' in text, "a clock that was not measured")
+    return number("offset_s") * number("freq") + number("offset"), number("freq"), number("clock_error_ns")
+
+
+def check_clocks(one, other, at_ns):
+    """Both have the counter of this machine: when it was measured, both are right within errors."""
+    (one_offset, one_freq, one_error), (other_offset, other_freq, other_error) = one, other
+    counter = at_ns * one_freq // 10**9 - one_offset
+    apart = abs((counter + other_offset) * 10**9 // other_freq - at_ns)
+    check(apart <= one_error + other_error + 1000, f"clocks are apart by {apart} ns, with errors of {one_error} and {other_error}")
+
+
+def test_snapshot(k):
+    """A snapshot of all hosts becomes one directory, with each event, in the order of one clock."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        for host in fleet.hosts:
+            host.emit(EVENTS[host.name])
+        made = fleet.json("snapshot", "--reason=it was slow", PATIENT)
+        equal({h["host"]: h["sessions"][0]["recorded"] for h in made["hosts"]}, EVENTS, "events that are held")
+        got = k.top / "got"
+        text = fleet.kymo("fetch", made["id"], "-o", got, PATIENT).stdout
+        check("reason: it was slow\n" in text, text)
+        check_fetched(fleet, got, made["id"], EVENTS)
+        equal(count_of(got), sum(EVENTS.values()), "events of all hosts together")
+        equal(json.loads(k.run([CLI, "--json", "stat", got]).stdout)["events"], sum(EVENTS.values()), "events by kymo stat")
+        check_clocks(clock_of(got / "web1"), clock_of(got / "db1"), made["hosts"][0]["at_ns"])
+        fleet.kymo("fetch", "-o", k.top / "newest", PATIENT)
+        equal(tree_of(k.top / "newest"), tree_of(got), "the newest snapshot")
+        before = tree_of(got)
+        check("was here" in fleet.kymo("fetch", made["id"], "-o", got).stdout, "fetched twice")
+        equal(tree_of(got), before, "files that were fetched again")
+        fleet.kymo("fetch", "20000101-000000-none", "-o", got, status=1)
+        fleet.kymo("fetch", "../x", status=2)
+
+
+def test_trace_id(k):
+    """Hosts ship only if the id is in their events."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        for host in fleet.hosts:
+            host.emit(EVENTS[host.name])
+        first = fleet.json("snapshot", PATIENT)
+        [stream] = [p for p in (fleet.hosts[0].held / first["id"]).rglob("channel0_*") if p.suffix != ".kyx" and p.stat().st_size > 4096]
+        data = stream.read_bytes()
+        # These bytes are in late records, which only one of the hosts has.
+        middle = len(data) * 3 // 4
+        wanted = data[middle : middle + 16]
+        made = fleet.json("snapshot", f"--trace-id={wanted.hex()}", PATIENT)
+        equal({h["host"]: (h["hit"], h["ships"]) for h in made["hosts"]}, {"web1": (True, True), "db1": (False, False)}, "hits")
+        fleet.kymo("fetch", made["id"], "-o", k.top / "got", PATIENT)
+        equal([p.name for p in (k.top / "got").iterdir()], ["web1"], "hosts that were fetched")
+        nowhere = fleet.json("snapshot", f"--trace-id={'5a' * 16}", PATIENT)
+        fleet.kymo("fetch", nowhere["id"], status=1)
+        fleet.kymo("snapshot", "--trace-id=xyz", status=2)
+
+
+def test_killed(k):
+    """The server, agents and whoever fetches are killed at any time: all events arrive, once."""
+    events = {"web1": 200000, "db1": 100000}
+    chance = random.Random(7)
+    with fleet_of(k, "web1", "db1") as fleet:
+        for host in fleet.hosts:
+            host.kymo("set", "-s", "flight", "num-subbuf=16")
+            host.emit(events[host.name])
+        made = fleet.json("snapshot", PATIENT)
+        events = {h["host"]: h["sessions"][0]["recorded"] for h in made["hosts"]}
+        got = k.top / "got"
+        for n in kymotest.rounds():
+            victim = chance.choice(("server", "agent", "fetch", "fetch"))
+            if victim == "server":
+                fleet.kill_server()
+                fleet.setup()
+            elif victim == "agent":
+                host = chance.choice(fleet.hosts)
+                host.kill_agent()
+                host.start_agent()
+            else:
+                fetch = subprocess.Popen([CLI, "fleet", "fetch", made["id"], "-o", str(got)], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    fetch.wait(chance.random() * 0.2)
+                fetch.kill()
+                fetch.wait()
+        fleet.kymo("fetch", made["id"], "-o", got, PATIENT)
+        check_fetched(fleet, got, made["id"], events)
+
+
+# ---- hostile peers
+
+
+class Raw:
+    """A client that speaks the server's protocol, with the identity of a host."""
+
+    def __init__(self, fleet, directory, name):
+        servers = re.search(r"tls://([\d.]+):(\d+)", (fleet.k.home / "kymo-fleet" / "fleet.conf").read_text())
+        plain = socket.create_connection((servers[1], int(servers[2])), TIMEOUT)
+        line = b""
+        while not line.endswith(b"\n"):  # the server's greeting comes before TLS
+            line += plain.recv(1)
+        context = ssl.create_default_context(cafile=fleet.k.home / "kymo-fleet" / "ca.crt")
+        context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
+        self.socket = context.wrap_socket(plain, server_hostname="nats.kymo")
+        self.file = self.socket.makefile("rb")
+        self.say(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"lang":"test","version":"0","protocol":1}')
+
+    def say(self, line, payload=None):
+        self.socket.sendall(line + b"\r\n" + (b"" if payload is None else payload + b"\r\n"))
+
+    def publish(self, subject, payload=b""):
+        self.say(f"PUB {subject} {len(payload)}".encode(), payload)
+
+    def errors(self):
+        """Returns what the server refused since the last call."""
+        found = []
+        self.say(b"PING")
+        while (line := self.file.readline()) and line != b"PONG\r\n":
+            if line.startswith(b"-ERR"):
+                found.append(line.decode().strip())
+        return found
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def test_permissions(k):
+    """A host stores under its own name, reads its own, and asks nothing."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "web1", "host")
+        for subject in ("kymo.seg.web1.x.0", "kymo.rep.x.web1", "kymo.done.x.web1", "$KV.kymo-hosts.web1", "$JS.API.DIRECT.GET.KYMO.kymo.seg.web1.x.0"):
+            raw.publish(subject, b"{}")
+            equal(raw.errors(), [], f"own subject {subject}")
+        for subject in ("kymo.seg.db1.x.0", "kymo.rep.x.db1", "kymo.done.x.db1", "$KV.kymo-hosts.db1", "kymo.ctl.ask.snapshot", "kymo.ctl.ask.stop", "kymo.note.x",
+            "$JS.API.DIRECT.GET.KYMO.kymo.seg.db1.x.0", "$JS.API.DIRECT.GET.KYMO", "$JS.API.DIRECT.GET.KV_kymo-hosts", "$JS.API.STREAM.MSG.GET.KYMO",
+            "$JS.API.STREAM.DELETE.KYMO", "$JS.API.STREAM.PURGE.KYMO", "$JS.API.CONSUMER.CREATE.KYMO", "_INBOX.admin.x"):
+            raw.publish(subject, b"{}")
+            check("Permissions Violation" in "".join(raw.errors()), f"a host may publish {subject}")
+        for number, subject in enumerate((">", "kymo.seg.>", "kymo.rep.>", "kymo.done.>", "_INBOX.>", "_INBOX.admin.>", "$JS.>")):
+            raw.say(f"SUB {subject} {number}".encode())
+            check("Permissions Violation" in "".join(raw.errors()), f"a host may subscribe {subject}")
+        raw.close()
+        done = fleet.kymo("hosts", env={"KYMO_FLEET": str(fleet.config("web1"))}, status=1)
+        check("does not permit" in done.stderr, done.stderr)
+        # Somebody else's authority, and none.
+        other = k.top / "other"
+        other.mkdir()
+        k.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=admin", "-addext",
+            "subjectAltName=DNS:admin", "-keyout", other / "admin.key", "-out", other / "admin.crt"])
+        try:
+            refused = Raw(fleet, other, "admin")
+            equal(refused.errors(), None, "a connection with a certificate of somebody else")
+        except OSError:
+            pass
+        # A host cannot pose as the server either: its certificate is for clients.
+        fleet.wait_hosts("web1", "db1")
+
+
+def test_hostile_requests(k):
+    """Agents check what they are asked, and go on."""
+    with fleet_of(k, "web1") as fleet:
+        raw = Raw(fleet, k.home / "kymo-fleet", "admin")
+        before = sorted(str(p) for p in k.home.rglob("*") if "store" not in p.parts)
+        deep = b'{"id":"a1","sessions":' + b"[" * 5000 + b"]" * 5000 + b"}"
+        requests = [b"", b"{", b"[]", b"null", b"\0" * 100, deep, b'{"id":"../../x"}', b'{"id":""}', b'{"id":7}', b'{"id":"a2","sessions":["../../x"]}',
+            b'{"id":"a3","sessions":"flight"}', b'{"id":"a4","sessions":[1,2,{}]}', b'{"id":"a5","sessions":["nosuch"],"max_size":-1}',
+            b'{"id":"a6","trace_id":"zz"}', json.dumps({"id": "a7", "sessions": ["x"] * 1000}).encode()]
+        for what in ("snapshot", "start", "stop", "time", "hosts", "nosuch"):
+            for request in requests:
+                raw.publish(f"kymo.ctl.ask.{what}", request)
+        equal(raw.errors(), [], "requests of the administrator")
+        raw.close()
+        fleet.wait_hosts("web1")
+        after = sorted(str(p) for p in k.home.rglob("*") if "store" not in p.parts)
+        new = [p for p in after if p not in before]
+        check(all("/held/" in p for p in new), f"files that a request made: {new}")
+        equal(fleet.hosts[0].agent.poll(), None, "the agent")
+        equal(fleet.hosts[0].state("flight"), "started", "the session")
+
+
+def test_hostile_host(k):
+    """A host that lies in its manifest writes nowhere but below its own name."""
+    with fleet_of(k, "web1", "evil") as fleet:
+        fleet.hosts[0].emit(100)
+        raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "evil", "host")
+        session = {"name": "flight", "recording": "00" * 16}
+        segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, 0, 0) + b"evil"
+        file = {"session": 0, "path": "metadata", "size": 4, "crc32c": 0}
+        for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([{**session, "name": ".."}], [file]),
+            ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
+            ([session], [file]), ([session], [{**file, "size": 2**60}]), ("flight", 7), ([], [file]))):
+            name = f"lie{number}"
+            raw.publish(f"kymo.seg.evil.{name}.0", segment)
+            raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": sessions, "files": files}).encode())
+            equal(raw.errors(), [], "what a host may publish")
+            got = k.top / "got" / name
+            got.parent.mkdir(exist_ok=True)
+            fetched = lambda: fleet.kymo("fetch", name, "-o", got, status=None)
+            done = fetched()
+            check(done.returncode in (0, 1) and len(done.stderr.splitlines()) <= 2, f"{name}: {done.returncode} {done.stderr}")
+            check(done.returncode == 1 or "0 events" in done.stdout, f"{name} was taken: {done.stdout}")
+        raw.close()
+        left = {p.relative_to(k.top / "got").parts[1] for p in (k.top / "got").rglob("*") if len(p.relative_to(k.top / "got").parts) > 1}
+        equal(left - {"evil"}, set(), "directories of lies")
+        check(not list(k.top.rglob("*evil")) or all("evil" != p.name or p.is_dir() for p in k.top.rglob("evil")), "a file that a lie made")
+
+
+# ---- triggers
+
+
+def test_trigger(k):
+    """A trigger on one host takes a snapshot of all."""
+    with fleet_of(k, "web1", "db1", setup=["--triggers"], daemon=["--allow-commands"]) as fleet:
+        web, db = fleet.hosts
+        db.emit(EVENTS["db1"])
+        out = k.top / "out"
+        web.kymo("add-trigger", "slow", "-s", "flight", "--when=event(emit:record)", f"--do=run:KYMO_FLEET={fleet.config('web1')} "
+            f"LD_LIBRARY_PATH={kymotest.LIBDIR} {CLI} --json fleet snapshot flight --timeout={TIMEOUT}s --reason=\"$KYMO_TRIGGER_TEXT\" >{out}.new && mv {out}.new {out}")
+        web.emit(1)
+        wait_for(out.exists, "the action of the trigger")
+        made = json.loads(out.read_text())
+        equal(sorted(h["host"] for h in made["hosts"] if h["ok"]), ["db1", "web1"], "hosts that have it")
+        text = fleet.kymo("fetch", made["id"], "-o", k.top / "got", PATIENT).stdout
+        check("reason: emit (pid" in text, text)
+        equal(count_of(k.top / "got" / "db1"), EVENTS["db1"], "events of the other host")
+
+
+kymotest.main()
