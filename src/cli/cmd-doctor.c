@@ -20,6 +20,7 @@
 #include "base/rundir.h"
 #include "cli/daemon.h"
 #include "cli/locate.h"
+#include "kernel/pid-ns.h"
 
 #define ANSWER_MS     8000
 #define FILES_FEW     1024u
@@ -376,6 +377,12 @@ static void check_kernel(struct doctor *d)
 	static const char *const places[] = {
 		"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
 
+	if (!ky_is_in_initial_pid_ns()) {
+		report(d, "kernel", FOUND_WARNING,
+			"run the daemon in the initial PID namespace (in a container: --pid=host)",
+			"events of the kernel cannot be recorded: processes have other numbers here");
+		return;
+	}
 	for (size_t i = 0; i < KY_ARRAY_SIZE(places); i++)
 		if (!access(places[i], R_OK | X_OK)) {
 			report(d, "kernel", FOUND_OK, "", "events of the kernel: %s", places[i]);

@@ -145,6 +145,12 @@ def test_without_sys_and_full_disk(k):
     one(found, "traces", "fail", "are free")
 
 
+def test_pid_namespace(k):
+    where = ("-p", "-f", "--mount-proc")
+    kymotest.need_unshare(*where)
+    one(doctor(k, 0, wrap=("unshare", *where)), "kernel", "warn", "other numbers", "--pid=host")
+
+
 def test_unwritable_traces(k):
     (k.top / "file").write_text("")
     one(doctor(k, 1, env={"KYMO_HOME": str(k.top / "file" / "here")}), "traces", "fail", "cannot be written")

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernel/pid-ns.h"
+
 #define MOUNTED	 "/sys/kernel/tracing"
 #define LOCKDOWN "/sys/kernel/security/lockdown"
 /* <linux/mount.h>, which <sys/mount.h> contradicts in some versions */
@@ -70,23 +72,12 @@ static void explain(int error, char why[TRACEFS_WHY_MAX])
 			strerror(-error));
 }
 
-/* The kernel has given it this number since Linux 3.8. */
-#define INITIAL_PID_NS 0xeffffffcu
-
-/* Elsewhere, processes have other numbers for us than in the kernel's events and lists. */
-static bool is_in_initial_pid_ns(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == INITIAL_PID_NS;
-}
-
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 {
 	int mounted, fd;
 
 	*t = (struct tracefs){.root = -1, .ops = &kernel_ops};
-	if (!is_in_initial_pid_ns()) {
+	if (!ky_is_in_initial_pid_ns()) {
 		snprintf(why, TRACEFS_WHY_MAX,
 			"kernel events have the process numbers of the initial PID namespace: run the daemon there (in a container: --pid=host)");
 		return -EPERM;
