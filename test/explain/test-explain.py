@@ -1054,6 +1054,22 @@ def test_selection():
     assert "bad filter" in kymo("explain", path, "--span=shop:checkout", "-f", "tenant ==", code=2)
 
 
+def test_all_ways():
+    """Modes in modes and a few far ones: all ways to divide the instances, and a part of one."""
+    for seed in (0, 1, 6):
+        p = Program(seed, threads=0)
+        p.at, p.cpu, p.thread = 10**6, 0, (5, 5, "x")
+        for i in range(1400):
+            us = 100 * math.exp(.05 * p.r.gauss(0, 1)) * (2 if p.r.random() < .33 else 1)
+            rare = p.r.random()
+            us *= 1 if rare > .178 else 23 if rare > .054 else 23 * 72
+            p.begin("s:p")
+            p.at += 3 * 10**11 if i % 280 == 9 else int(us * 1000)
+            p.end("s:p")
+            p.at += 10**5
+        assert explain(new_trace(p.events), "s:p")["verdict"] == "not-recorded"
+
+
 def test_without_span():
     """The outermost span whose outliers add most time is explained, and others are named."""
     path = Program(52).make(noise)
