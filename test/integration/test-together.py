@@ -27,6 +27,11 @@ def daemon_pid(k):
     return 0
 
 
+def the_daemon(k):
+    """Returns the process that owns the run directory; waits while it writes its number there."""
+    return wait_for(lambda: daemon_pid(k), "a daemon")
+
+
 def daemons(k):
     """Returns the session daemons, without their guards."""
     return [p for p in kymotest.processes_with(k.mark) if name_of(p) == "kymo-sessiond"]
@@ -40,7 +45,7 @@ def name_of(pid):
 
 def end_daemon(k, signo=signal.SIGTERM):
     """Ends a daemon that a command started."""
-    pid = daemon_pid(k)
+    pid = the_daemon(k)
     os.kill(pid, signo)
     wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
 
@@ -130,7 +135,7 @@ def test_killed_daemon(k):
     trace = k.record("emit:*", channel=ROOMY)
     for i in range(10):
         k.app("emit", "-n", 100, "-p", i)
-        os.kill(daemon_pid(k), signal.SIGKILL)  # and no command waits for its exit
+        os.kill(the_daemon(k), signal.SIGKILL)  # and no command waits for its exit
         said = all_done([begin(k, "enable-event", "-s", "s", f"x{i}y{n}:*") for n in range(N)])
         check(sum("takes its sessions over" in s for s in said) <= 1, said)
         check(sum("the session goes on" in s for s in said) <= 1, said)
@@ -147,7 +152,7 @@ def test_killed_daemon_that_is_being_replaced(k):
     k.start_daemon()
     k.record("emit:*")
     for i in range(5):
-        os.kill(daemon_pid(k), signal.SIGKILL)
+        os.kill(the_daemon(k), signal.SIGKILL)
         unit = k.spawn_daemon("--take-over")
         all_done([begin(k, "create", f"t{i}-{n}") for n in range(3)])
         wait_for(lambda: daemon_pid(k) == unit.pid and k.answers(), "the replacement")
@@ -164,7 +169,7 @@ def test_guard(k):
     """
     trace = k.record("emit:*", channel=ROOMY)
     for i in range(5):
-        pid = daemon_pid(k)
+        pid = the_daemon(k)
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: daemon_pid(k) not in (0, pid) and k.answers(), "the successor")
         k.app("emit", "-n", 100, "-p", i)
