@@ -82,13 +82,17 @@ static void print_event(struct cli *cli, const struct kymo_value *event)
 static void print_application(struct cli *cli, const struct kymo_value *app)
 {
 	const struct kymo_value *events = kymo_value_get(app, "events");
+	uint64_t left_out = kymo_value_u64(kymo_value_get(app, "events_left_out"));
 
 	printf("%" PRIu64 " %s, user %" PRIu64 ", %s\n", kymo_value_u64(kymo_value_get(app, "pid")),
 		cli_member(cli, app, "name"), kymo_value_u64(kymo_value_get(app, "uid")),
 		cli_member(cli, app, "abi"));
 	for (size_t i = 0; i < kymo_value_count(events); i++)
 		print_event(cli, kymo_value_at(events, i));
-	if (!kymo_value_count(events))
+	if (left_out)
+		printf("  %" PRIu64 " more, as applications of this user have too many events\n",
+			left_out);
+	else if (!kymo_value_count(events))
 		puts("  no event");
 }
 

@@ -141,5 +141,18 @@ def test_all(k):
     check_attack(k, "all", 10, 20 if kymotest.SANITIZED else 100)
 
 
+def test_listing(k):
+    """The list of applications and their events has a part of one user's events, and a count."""
+    listed_max = 8 << 20  # bytes, of which each event takes 100 and its name: src/sessiond/control/report.c
+    session(k)
+    with crowd(k, 1, "small", 8):
+        apps = wait_for(lambda: [a for a in ask(k, "list-events", brief=True)["applications"] if a.get("events_left_out")] and
+            ask(k, "list-events", brief=True)["applications"], "events to be left out")
+        n = sum(len(a["events"]) for a in apps)
+        check(n <= listed_max // 100 + 1, f"{n} events are listed")
+        check("more, as applications of this user" in k.kymo("list", "-u").stdout, "the command says so")
+    ask(k, "destroy", session="s")
+
+
 if __name__ == "__main__":
     kymotest.main()

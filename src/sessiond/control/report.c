@@ -14,7 +14,8 @@
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 
-#define NAMES_MAX 5 /* of programs, in one warning */
+#define NAMES_MAX  5	      /* of programs, in one warning */
+#define LISTED_MAX (8u << 20) /* bytes of one user's events in an answer, roughly */
 
 static void add_string(struct json_object *o, const char *name, const char *value)
 {
@@ -463,11 +464,26 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
 }
 
 /*
+ * Charges an event of the answer to the application's user. Returns whether the user may have it in
+ * the answer: its applications can have any number of events, many times.
+ */
+static bool may_be_listed(const struct app *a, const struct event_desc *d, bool brief)
+{
+	struct user *u = a->user;
+
+	if (u->n_listed > LISTED_MAX && u->uid != u->of->own)
+		return false;
+	u->n_listed += 100 + (brief ? strlen(d->name) : 4 * (size_t)d->len);
+	return true;
+}
+
+/*
  * Reports an application's events. reported has the objects of earlier applications, by
  * description: many applications have the same events, and a JSON object is large. It is NULL if
  * there was no memory for it.
  */
-static struct json_object *report_events(const struct app *a, bool brief, struct lh_table *reported)
+static struct json_object *report_events(
+	const struct app *a, bool brief, struct lh_table *reported, unsigned *n_left_out)
 {
 	struct json_object *list = json_object_new_array();
 	void *o;
@@ -475,6 +491,10 @@ static struct json_object *report_events(const struct app *a, bool brief, struct
 	for (uint32_t i = 0; i < a->n_events; i++) {
 		if (!a->events[i])
 			continue;
+		if (!may_be_listed(a, a->events[i], brief)) {
+			++*n_left_out;
+			continue;
+		}
 		if (reported && lh_table_lookup_ex(reported, a->events[i], &o)) {
 			json_append(list, json_object_get(o));
 			continue;
@@ -496,12 +516,15 @@ static struct json_object *report_with_events(
 	const struct app *a, bool brief, struct lh_table *reported)
 {
 	struct json_object *o = json_object_new_object();
+	unsigned n_left_out = 0;
 
 	json_add(o, "pid", json_object_new_int(a->pid));
 	add_string(o, "name", a->name);
 	add_number(o, "uid", a->user->uid);
 	add_string(o, "abi", abi_name(a->abi_bits));
-	json_add(o, "events", report_events(a, brief, reported));
+	json_add(o, "events", report_events(a, brief, reported, &n_left_out));
+	if (n_left_out)
+		add_number(o, "events_left_out", n_left_out);
 	return o;
 }
 
@@ -510,7 +533,10 @@ struct json_object *report_applications(const struct env *e, uid_t uid, bool bri
 	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
 	struct json_object *list = json_object_new_array(), *collectors = json_object_new_array();
 	const struct app *a;
+	struct user *u;
 
+	ky_list_foreach (u, &e->users.list, node)
+		u->n_listed = 0;
 	ky_list_foreach (a, &e->peers->apps, node) {
 		if (!a->registered || (uid && a->user->uid != uid))
 			continue;

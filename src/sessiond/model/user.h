@@ -42,6 +42,7 @@ struct user {
 	unsigned refs;
 	struct ky_htab descs;
 	size_t n_bytes;
+	size_t n_listed; /* bytes of its events in the answer that is made now (control/report.c) */
 	struct ky_msg_account queued;
 	struct patience patience;
 };
