@@ -139,7 +139,10 @@ class Program:
         """
         mapped = {}
         while True:
-            kind, payload = self.receive()
+            message = self.receive()
+            if not message:
+                raise ConnectionError("the daemon hung up")
+            kind, payload = message
             if kind == QUERY:
                 self.answer(struct.unpack_from("<I", payload)[0])
             elif kind == MAP:
