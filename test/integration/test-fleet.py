@@ -410,13 +410,22 @@ def test_hostile_requests(k):
         equal(fleet.hosts[0].state("flight"), "started", "the session")
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 def test_hostile_host(k):
     """A host that lies in its manifest writes nowhere but below its own name."""
     with fleet_of(k, "web1", "evil") as fleet:
         fleet.hosts[0].emit(100)
         raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "evil", "host")
         session = {"name": "flight", "recording": "00" * 16}
-        segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, 0, 0) + b"evil"
+        segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, crc32c(b"evil"), 0) + b"evil"
         file = {"session": 0, "path": "metadata", "size": 4, "crc32c": 0}
         for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([{**session, "name": ".."}], [file]),
             ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
@@ -431,6 +440,13 @@ def test_hostile_host(k):
             done = fetched()
             check(done.returncode in (0, 1) and len(done.stderr.splitlines()) <= 2, f"{name}: {done.returncode} {done.stderr}")
             check(done.returncode == 1 or "0 events" in done.stdout, f"{name} was taken: {done.stdout}")
+        # A file of which the manifest says something else is none; one that is as it says is taken.
+        for name, crc, status in (("other", 0, 1), ("same", crc32c(b"evil"), 0)):
+            raw.publish(f"kymo.seg.evil.{name}.0", segment)
+            raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": [session], "files": [{**file, "path": "stream", "crc32c": crc}]}).encode())
+            equal(raw.errors(), [], "what a host may publish")
+            done = fleet.kymo("fetch", name, "-o", k.top / name, status=status)
+            check(not status or "does not have all of stream" in done.stderr, done.stderr)
         raw.close()
         left = {p.relative_to(k.top / "got").parts[1] for p in (k.top / "got").rglob("*") if len(p.relative_to(k.top / "got").parts) > 1}
         equal(left - {"evil"}, set(), "directories of lies")
