@@ -148,8 +148,9 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	kernel_end(s);
 	if (s->shm_fd >= 0)
 		ky_shm_dir_remove(s->shm_path, s->shm_fd);
-	op_done(op, error, message);
+	/* A daemon that is killed after the reply must not come back for this session. */
 	OBSERVE(s->env, session_ended, s);
+	op_done(op, error, message);
 	session_unlist(s);
 	ky_job_add(&s->env->loop, &r->ending);
 }
