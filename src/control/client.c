@@ -266,11 +266,13 @@ static int exchange(struct kymo_ctl *ctl, const char *line, struct kymo_value **
 {
 	int64_t deadline_ms = ctl->timeout_ms ? now_ms() + ctl->timeout_ms : -1;
 	size_t len = 0;
-	int r;
+	int sent, r;
 
-	r = send_line(ctl, line, deadline_ms);
-	if (!r)
-		r = receive_line(ctl, deadline_ms, &len);
+	/* A daemon that has no room for the client says so, and may not read the line. */
+	sent = send_line(ctl, line, deadline_ms);
+	r = !sent || sent == -ECONNRESET ? receive_line(ctl, deadline_ms, &len) : sent;
+	if (r < 0 && sent < 0)
+		r = sent;
 	if (!r)
 		r = take_reply(ctl, len, ret_reply);
 	return r;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/control/client.h"
 
+#include <sys/socket.h>
+
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
 #include "sessiond/model/contents.h"
@@ -193,6 +195,21 @@ static bool has_room(const struct control *k, uid_t uid)
 	return k->n_clients < CLIENTS_MAX && (n < USER_CLIENTS_MAX || uid == k->env->uid);
 }
 
+/* Says why, and closes the connection. */
+static void refuse(struct control *k, int fd, const struct ky_peer *peer)
+{
+	static const char why[] =
+		"{\"ok\":false,\"code\":\"busy\",\"error\":\"too many connections to the session "
+		"daemon are open: close some\"}\n";
+
+	env_set_cause(k->env, peer->uid);
+	ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
+		(unsigned)peer->uid);
+	env_set_cause(k->env, k->env->uid);
+	send(fd, why, sizeof(why) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ky_close_foreign(fd);
+}
+
 void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 {
 	static const struct ky_line_conn_ops ops = {.line = conn_line, .closed = conn_closed};
@@ -200,11 +217,7 @@ void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 	struct client *c = u ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
-		env_set_cause(k->env, peer->uid);
-		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
-			(unsigned)peer->uid);
-		env_set_cause(k->env, k->env->uid);
-		ky_close_foreign(fd);
+		refuse(k, fd, peer);
 		user_unref(u);
 		return;
 	}
