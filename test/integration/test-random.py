@@ -25,8 +25,8 @@ def channel(rng, overwrite):
         f"--num-subbuf={rng.choice((2, 4, 16))}"]
     if overwrite:
         return [*sizes, "--overwrite"]
-    more = ([f"--switch-timer={rng.choice((0, 5000, 100000))}"], [f"--read-timer={rng.choice((500, 20000))}"],
-        [f"--tracefile-size={rng.choice((1 << 20, 4 << 20))}"], ["--tracefile-size=1M", "--tracefile-count=2"])
+    files = rng.choice(([f"--tracefile-size={rng.choice((1 << 20, 4 << 20))}"], ["--tracefile-size=1M", "--tracefile-count=2"]))
+    more = ([f"--switch-timer={rng.choice((0, 5000, 100000))}"], [f"--read-timer={rng.choice((500, 20000))}"], files)
     return sizes + [option for options in more if rng.randrange(3) == 0 for option in options]
 
 
