@@ -48,13 +48,13 @@ static int check_option(struct cli *cli, const char *const *action, const char *
 
 static int check(struct cli *cli)
 {
-	static const char *const names[] = {
-		"setup", "hosts", "start", "stop", "snapshot", "fetch", "forget", NULL};
+	const char *names[KY_ARRAY_SIZE(actions) + 1] = {NULL};
 	const char *name = cli_arg(cli, 0), *near;
 	int code = CLI_OK;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(actions); i++) {
-		if (strcmp(actions[i][0], name))
+		names[i] = actions[i][0];
+		if (strcmp(names[i], name))
 			continue;
 		for (size_t k = 0; !code && k < cli->args.n_given; k++)
 			code = check_option(cli, actions[i], cli->args.given[k].opt->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fleet.conf: how a host, or whoever asks, reaches the fleet's servers (docs/fleet.md). */
+/* fleet.conf: how a host, or a command, reaches the fleet's servers (docs/fleet.md). */
 #ifndef FLEET_CONFIG_H
 #define FLEET_CONFIG_H
 

@@ -30,7 +30,7 @@ struct fetch {
 	char newest[FLEET_ID_MAX + 2]; /* if none was given */
 	char path[PATH_MAX];	       /* of the directory */
 	int dir;
-	struct kymo_value *note; /* NULL: whoever asked has stored none */
+	struct kymo_value *note; /* NULL: the command that asked has stored none */
 	uint64_t end_ns;
 	uint64_t n_events, n_discarded, n_bytes;
 };
@@ -246,9 +246,14 @@ static int each_metadata(struct trace *t, int (*fn)(struct trace *t, const char 
 	int r = 0;
 
 	for (size_t i = 0; !r && i < kymo_value_count(files); i++) {
+		const char *path = text_of(kymo_value_at(files, i), "path");
+
 		file = kymo_value_at(files, i);
-		if (number_of(file, "session") == t->session && is_metadata(text_of(file, "path")))
-			r = fn(t, text_of(file, "path"));
+		if (number_of(file, "session") != t->session || !is_metadata(path))
+			continue;
+		r = segment_path_valid(path, strlen(path))
+			    ? fn(t, path)
+			    : fail(t, -EPROTO, "its manifest names a file that no trace has");
 	}
 	return r;
 }

@@ -287,7 +287,7 @@ def test_trace_id(k):
 
 
 def test_killed(k):
-    """The server, agents and whoever fetches are killed at any time: all events arrive, once."""
+    """The server, agents and fetches are killed at any time: all events arrive, once."""
     events = {"web1": 200000, "db1": 100000}
     chance = random.Random(7)
     with fleet_of(k, "web1", "db1") as fleet:
@@ -419,14 +419,17 @@ def crc32c(data):
 
 
 def test_hostile_host(k):
-    """A host that lies in its manifest writes nowhere but below its own name."""
+    """A host that lies in its manifest writes and removes nothing but below its own name."""
+    mine = k.top / "got" / "metadata"
+    mine.parent.mkdir()
+    mine.write_text("mine")
     with fleet_of(k, "web1", "evil") as fleet:
         fleet.hosts[0].emit(100)
         raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "evil", "host")
         session = {"name": "flight", "recording": "00" * 16}
         segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, crc32c(b"evil"), 0) + b"evil"
         file = {"session": 0, "path": "metadata", "size": 4, "crc32c": 0}
-        for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([{**session, "name": ".."}], [file]),
+        for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([session], [{**file, "path": "../../../metadata"}]), ([{**session, "name": ".."}], [file]),
             ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
             ([session], [file]), ([session], [{**file, "size": 2**60}]), ("flight", 7), ([], [file]))):
             name = f"lie{number}"
@@ -434,7 +437,6 @@ def test_hostile_host(k):
             raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": sessions, "files": files}).encode())
             equal(raw.errors(), [], "what a host may publish")
             got = k.top / "got" / name
-            got.parent.mkdir(exist_ok=True)
             fetched = lambda: fleet.kymo("fetch", name, "-o", got, status=None)
             done = fetched()
             check(done.returncode in (0, 1) and len(done.stderr.splitlines()) <= 2, f"{name}: {done.returncode} {done.stderr}")
@@ -447,6 +449,7 @@ def test_hostile_host(k):
             done = fleet.kymo("fetch", name, "-o", k.top / name, status=status)
             check(not status or "does not have all of stream" in done.stderr, done.stderr)
         raw.close()
+        equal(mine.read_text(), "mine", "a file beside the fetched ones")
         left = {p.relative_to(k.top / "got").parts[1] for p in (k.top / "got").rglob("*") if len(p.relative_to(k.top / "got").parts) > 1}
         equal(left - {"evil"}, set(), "directories of lies")
         check(not list(k.top.rglob("*evil")) or all("evil" != p.name or p.is_dir() for p in k.top.rglob("evil")), "a file that a lie made")

@@ -100,9 +100,9 @@ struct observer {
 	void (*kernel_set_made)(const struct kernel_set *set);
 	/* An event of theirs is in the metadata; the kernel does not record it yet. */
 	void (*kernel_event_described)(const struct kernel_set *set, const struct kernel_event *e);
-	/* struct ky_kernel_thread each (abi/kernel.h). */
 	/* The set records stacks of the kernel from now on. */
 	void (*kernel_stacks_wanted)(const struct kernel_set *set);
+	/* struct ky_kernel_thread each (abi/kernel.h). */
 	void (*kernel_threads_found)(const struct kernel_set *set, const struct ky_bytes *threads);
 	/* A part of the set's last state dump. */
 	void (*kernel_state_dumped)(const struct kernel_set *set, uint32_t part, bool last,
