@@ -298,8 +298,13 @@ static void listen_to_daemons(void)
 		timeout = prepare(p);
 		tracer_give_lock();
 		n = poll(p, N_POLL, timeout);
-		if ((n < 0 && errno != EINTR) || look_for_main())
-			return; /* poll is forbidden: as if the listener had been killed */
+		if (n < 0 && errno != EINTR) {
+			/* a filter installed after the last look: as if it had killed us */
+			tracer.filtered = true;
+			return;
+		}
+		if (look_for_main())
+			return;
 		look_for_filter();
 		if (n == 0)
 			listener.main_ms = KY_MIN(listener.main_ms * 2, MAIN_MAX_MS);

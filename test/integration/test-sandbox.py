@@ -6,9 +6,11 @@ untraced. For each call that libkymo makes, in each of the kernel's ways to forb
 """
 
 import contextlib
+import ctypes
 import os
 import platform
 import re
+import signal
 import subprocess
 
 import kymotest
@@ -100,7 +102,7 @@ def quiet(app, line):
         wait_for(lambda: waits(app.pid), "the listener to be there")
     elif line == "filtered":
         before = sleeps(app.pid)
-        wait_for(lambda: app.poll() is not None or sleeps(app.pid) - before, "the listener to have looked")
+        wait_for(lambda: app.poll() is not None or not listener(app.pid) or sleeps(app.pid) - before, "the listener to have looked")
 
 
 def listener(pid):
@@ -120,14 +122,12 @@ def waits(pid):
 
 
 def sleeps(pid):
-    """
-    Returns a set of one: how often the listener has slept, if it is in poll(), or 0 after its end.
-    """
+    """Returns a set: how often the listener has slept, if it is in poll(); else nothing."""
     with contextlib.suppress(OSError, TypeError):
         status = open(listener(pid) + "/status").read()
         n = int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[1])
         return {n} if waits(pid) else set()
-    return {0}
+    return set()
 
 
 @without_sanitizers
@@ -278,6 +278,64 @@ def test_threads(k):
     counts = k.kymo_json("status", "s")["session"]
     equal(counts["recorded"] + counts["discarded"], 4 * 300, "events of the programs; their children are not recorded")
     k.kymo("destroy")
+
+
+PTRACE_GETREGS, PTRACE_DETACH, PTRACE_SYSCALL, PTRACE_SEIZE, PTRACE_INTERRUPT = 12, 17, 24, 0x4206, 0x4207
+PTRACE_O_TRACESYSGOOD = 1
+WALL = 0x40000000
+SYS_PTRACE = 101
+
+
+class Held:
+    """Holds a thread where it returns from a system call the next time."""
+
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def __init__(self, thread, number):
+        self.thread = thread
+        self.trace(PTRACE_SEIZE, 0, PTRACE_O_TRACESYSGOOD)
+        self.trace(PTRACE_INTERRUPT)
+        stops = 0  # each call stops the thread when it is entered, and when it returns
+        while stops < 2:
+            _, status = os.waitpid(thread, WALL)
+            check(os.WIFSTOPPED(status), "the thread ended")
+            if os.WSTOPSIG(status) == signal.SIGTRAP | 0x80 and self.call() == number:
+                stops += 1
+            if stops < 2:
+                self.trace(PTRACE_SYSCALL)
+
+    def trace(self, request, address=0, data=0):
+        number = SYS_PTRACE  # the C library's function has a variable list of arguments
+        arguments = (ctypes.c_long(x) for x in (number, request, self.thread, address, data))
+        check(self.libc.syscall(*arguments) == 0, f"ptrace {request}: {os.strerror(ctypes.get_errno())}")
+
+    def call(self):
+        registers = (ctypes.c_ulong * 27)()
+        self.trace(PTRACE_GETREGS, 0, ctypes.addressof(registers))
+        return registers[15]  # orig_rax
+
+    def release(self):
+        self.trace(PTRACE_DETACH)
+
+
+@without_sanitizers
+def test_between_look_and_poll(k):
+    """The program installs the filter after the listener has looked, and before it waits again."""
+    need_x86_64()
+    number = numbers()
+    held = []
+
+    def between(app, line):
+        if line == "ready":
+            wait_for(lambda: waits(app.pid), "the listener to be there")
+            held.append(Held(int(listener(app.pid).split("/")[-1]), number["prctl"]))
+        elif line == "filtered":
+            held.pop().release()
+            wait_for(lambda: app.poll() is not None or not listener(app.pid), "the listener to end")
+
+    for action in ("trap", "error", "thread"):
+        # the C library calls madvise when a thread ends
+        equal(run(k, f"{number['poll']},{number['madvise']}", action, between=between), OUTCOME, action)
 
 
 # without prctl, nothing can ask for a filter; without futex, the C library aborts
