@@ -40,7 +40,7 @@ static void fail_order(
 
 	if (status == -ETIMEDOUT) {
 		ky_buf_printf(&why, "it is not %s yet, which goes on: ", done);
-		session_put_unfinished(o->session, &why);
+		consumer_put_unfinished(&recording_of(o->session)->consumer, &why);
 	}
 	request_fail(o->request, status, o->session->name, why.data ? why.data : message);
 	ky_buf_deinit(&why);

@@ -34,7 +34,7 @@ static const char *why_no_step(const struct session *s, int error, struct ky_buf
 		if (s->step != SESSION_QUITTING)
 			return "another command is still at work on it: try again";
 		ky_buf_puts(why, "it is being destroyed: ");
-		session_put_unfinished(s, why);
+		consumer_put_unfinished(&recording_of(s)->consumer, why);
 		return why->data ? why->data : "it is being destroyed";
 	case -ENOTCONN:
 		return "it is stopped, and only a recording can be paused or resumed: 'kymo start' begins to record";

@@ -313,11 +313,12 @@ static void add_counts(struct json_object *o, const struct event_counts *counts)
 /* A consumer that is not at work reports nothing: then the buffers say what has been lost. */
 static void add_session_counts(struct json_object *o, const struct session *s)
 {
-	struct event_counts counts = recording_of(s)->consumer.counts;
+	const struct consumer *c = &recording_of(s)->consumer;
+	struct event_counts counts = c->counts;
 	struct backlog b;
 
-	session_backlog(s, &b);
-	if (consumer_silence_ns(&recording_of(s)->consumer))
+	consumer_backlog(c, &b);
+	if (consumer_silence_ns(c))
 		counts.discarded += b.discarded;
 	add_counts(o, &counts);
 	add_number(o, "in_buffers", b.recorded);

@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-#include "sessiond/peers/recording.h"
+#include "sessiond/model/contents.h"
+#include "sessiond/peers/consumer.h"
 
 #define RECORD_SIZE 4u /* bytes, at least */
 
@@ -23,18 +24,17 @@ static uint64_t capacity(const struct ring_set *set)
 	return set->geometry.n_rings * set->geometry.data_stride / RECORD_SIZE;
 }
 
-void session_backlog(const struct session *s, struct backlog *ret_backlog)
+void consumer_backlog(const struct consumer *c, struct backlog *ret_backlog)
 {
-	const struct event_counts *n = &recording_of(s)->consumer.counts,
-				  *retired = &recording_of(s)->consumer.retired;
+	const struct event_counts *n = &c->counts, *retired = &c->retired;
 	uint64_t written = n->recorded + n->unwritten - retired->recorded - retired->unwritten;
 	uint64_t reported = n->discarded - retired->discarded, most = 0;
 	struct backlog b = {0};
-	const struct channel *c;
+	const struct channel *channel;
 	const struct ring_set *set;
 
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (channel, &c->session->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
 			if (ring_set_is_made(set) && !set->geometry.overwrite) {
 				add_backlog(&b, set);
 				most += capacity(set);
@@ -46,13 +46,13 @@ void session_backlog(const struct session *s, struct backlog *ret_backlog)
 	*ret_backlog = b;
 }
 
-void session_put_unfinished(const struct session *s, struct ky_buf *to)
+void consumer_put_unfinished(const struct consumer *c, struct ky_buf *to)
 {
 	struct backlog b;
 
-	session_backlog(s, &b);
-	if (consumer_silence_ns(&recording_of(s)->consumer))
-		consumer_put_silence(&recording_of(s)->consumer, to);
+	consumer_backlog(c, &b);
+	if (consumer_silence_ns(c))
+		consumer_put_silence(c, to);
 	else
 		ky_buf_puts(to, "its consumer is still writing");
 	if (b.recorded)

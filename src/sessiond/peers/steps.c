@@ -217,7 +217,7 @@ static void give_up_waiting(struct session *s, const char *what)
 
 	r->op = NULL;
 	ky_buf_puts(&why, what);
-	session_put_unfinished(s, &why);
+	consumer_put_unfinished(&r->consumer, &why);
 	op_done(op, -ETIMEDOUT, why.data ? why.data : what);
 	ky_buf_deinit(&why);
 }

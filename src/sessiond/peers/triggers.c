@@ -479,7 +479,7 @@ static void measure_amounts(struct triggers *t, struct amounts *a)
 	struct backlog b;
 
 	*a = (struct amounts){.now_ns = ky_loop_time_ns(&s->env->loop), .disk_free = UINT64_MAX};
-	session_backlog(s, &b);
+	consumer_backlog(c, &b);
 	a->events = c->counts.recorded + c->counts.unwritten + b.recorded;
 	a->discarded = c->counts.discarded + b.discarded;
 	a->fill = b.fill;
