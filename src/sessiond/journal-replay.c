@@ -279,9 +279,9 @@ static void read_kept(struct session *s, struct json_object *o)
 	struct trigger *t = trigger_find(s, get_string(o, "trigger"));
 
 	if (t && *get_string(o, "output"))
-		kept_add(t, get_string(o, "output"));
+		trigger_keep(t, get_string(o, "output"));
 	else if (t)
-		kept_forget(t, t->kept.n_removed, get_number(o, "removed"));
+		trigger_forget_kept(t, t->kept.n_removed, get_number(o, "removed"));
 }
 
 static void read_schedule(struct session *s, struct json_object *o)

@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include "sessiond/peers/peers.h"
+#include "sessiond/model/session.h"
+#include "sessiond/model/trigger.h"
 #include "sessiond/peers/program.h"
-#include "sessiond/peers/recording.h"
 #include "svc/tree.h"
 
-int kept_add(struct trigger *t, const char *output)
+int kept_add(struct kept *k, const char *output)
 {
-	struct kept *k = &t->kept;
 	char **grown = realloc(k->list, (k->n + 1) * sizeof(*grown));
 	char *copy = strdup(output);
 
@@ -22,24 +21,21 @@ int kept_add(struct trigger *t, const char *output)
 		return -ENOMEM;
 	}
 	k->list[k->n++] = copy;
-	OBSERVE(t->session->env, snapshot_kept, t->session, t->spec.name, output, 0);
 	return 0;
 }
 
-void kept_forget(struct trigger *t, uint64_t n_before, uint64_t n)
+uint64_t kept_forget(struct kept *k, uint64_t n_before, uint64_t n)
 {
-	struct kept *k = &t->kept;
-
 	n = n_before + n - KY_MIN(n_before + n, k->n_removed);
 	n = KY_MIN(n, (uint64_t)k->n);
 	if (!n)
-		return;
+		return 0;
 	for (uint64_t i = 0; i < n; i++)
 		free(k->list[i]);
 	k->n -= (unsigned)n;
 	memmove(k->list, k->list + n, k->n * sizeof(*k->list));
 	k->n_removed += n;
-	OBSERVE(t->session->env, snapshot_kept, t->session, t->spec.name, "", n);
+	return n;
 }
 
 void kept_deinit(struct kept *k)
@@ -63,27 +59,27 @@ static bool is_beyond(const struct trigger_spec *spec, const struct kept *k, uns
 }
 
 /* In the child: never removes the newest one. */
-static void __attribute__((noreturn)) run_child(const struct trigger *t)
+static void __attribute__((noreturn))
+run_child(const struct kept *k, const struct trigger_spec *spec, const struct session *s)
 {
-	const struct kept *k = &t->kept;
 	unsigned i = 0;
 
 	ky_signals_reset();
 	setsid();
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	if (program_become(t->session->uid, t->session->gid) < 0)
+	if (program_become(s->uid, s->gid) < 0)
 		_exit(KEPT_FAILED);
-	for (; i + 1 < k->n && i + 1 < KEPT_FAILED && is_beyond(&t->spec, k, i); i++)
+	for (; i + 1 < k->n && i + 1 < KEPT_FAILED && is_beyond(spec, k, i); i++)
 		if (ky_tree_remove(AT_FDCWD, k->list[i]) < 0)
 			_exit(i ? (int)i : KEPT_FAILED);
 	_exit((int)i);
 }
 
-pid_t kept_limit(const struct trigger *t)
+pid_t kept_limit(const struct kept *k, const struct trigger_spec *spec, const struct session *s)
 {
 	pid_t pid = fork();
 
 	if (!pid)
-		run_child(t);
+		run_child(k, spec, s);
 	return pid < 0 ? -errno : pid;
 }

@@ -13,7 +13,8 @@
 
 #include "base/util.h"
 
-struct trigger;
+struct session;
+struct trigger_spec;
 
 struct kept {
 	char **list; /* directories, oldest first; owned */
@@ -22,15 +23,19 @@ struct kept {
 };
 
 /* Adds a snapshot that was written. Returns 0 or -ENOMEM. */
-int kept_add(struct trigger *t, const char *output);
-/* Forgets the n that follow the first n_before which the trigger ever had: they were removed. */
-void kept_forget(struct trigger *t, uint64_t n_before, uint64_t n);
+int kept_add(struct kept *k, const char *output);
+/*
+ * Forgets the n that follow the first n_before which the list ever had: they were removed. Returns
+ * how many of them it still had.
+ */
+uint64_t kept_forget(struct kept *k, uint64_t n_before, uint64_t n);
 void kept_deinit(struct kept *k);
 /*
- * Starts the child that removes what is too much. Returns its process number or -errno. Its exit
- * status is the number of snapshots that it removed; KEPT_FAILED: it could not remove the oldest.
+ * Starts the child that becomes the session's owner, and removes what is beyond the trigger's
+ * limits. Returns its process number or -errno. Its exit status is the number of snapshots that it
+ * removed; KEPT_FAILED: it could not remove the oldest.
  */
 #define KEPT_FAILED 255
-pid_t kept_limit(const struct trigger *t);
+pid_t kept_limit(const struct kept *k, const struct trigger_spec *spec, const struct session *s);
 
 #endif

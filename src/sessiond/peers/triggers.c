@@ -185,6 +185,22 @@ static void report_written(struct triggered_snapshot *ts, const char *trouble)
 	triggered_snapshot_free(ts);
 }
 
+int trigger_keep(struct trigger *t, const char *output)
+{
+	int ret = kept_add(&t->kept, output);
+
+	if (!ret)
+		OBSERVE(t->session->env, snapshot_kept, t->session, t->spec.name, output, 0);
+	return ret;
+}
+
+void trigger_forget_kept(struct trigger *t, uint64_t n_before, uint64_t n)
+{
+	n = kept_forget(&t->kept, n_before, n);
+	if (n)
+		OBSERVE(t->session->env, snapshot_kept, t->session, t->spec.name, "", n);
+}
+
 /*
  * If the trigger keeps the newest snapshots only, begins to remove older ones, and returns true:
  * this one is reported when they are removed.
@@ -194,11 +210,11 @@ static bool keep_newest(struct triggered_snapshot *ts)
 	struct trigger *t = trigger_find(ts->from.session, ts->from.trigger);
 	struct command_process *c;
 
-	if (!t || !*t->spec.keep || kept_add(t, ts->output) < 0)
+	if (!t || !*t->spec.keep || trigger_keep(t, ts->output) < 0)
 		return false;
 	c = calloc(1, sizeof(*c));
 	if (c)
-		c->pid = kept_limit(t);
+		c->pid = kept_limit(&t->kept, &t->spec, t->session);
 	if (!c || c->pid < 0) {
 		free(c);
 		return false;
@@ -216,7 +232,7 @@ static void end_removal(const struct command_process *c, int status)
 	int n = WIFEXITED(status) ? WEXITSTATUS(status) : KEPT_FAILED;
 
 	if (t && n != KEPT_FAILED)
-		kept_forget(t, c->n_removed, (uint64_t)n);
+		trigger_forget_kept(t, c->n_removed, (uint64_t)n);
 	report_written(c->written, n == KEPT_FAILED ? "; older ones cannot be removed" : "");
 }
 

@@ -88,6 +88,9 @@ void triggers_deinit(struct triggers *t);
 int trigger_add(struct session *s, struct trigger_spec *spec);
 struct trigger *trigger_find(const struct session *s, const char *name);
 void trigger_remove(struct trigger *t);
+/* Adds to, or removes from, the list of snapshots that the trigger keeps, as kept.h says. */
+int trigger_keep(struct trigger *t, const char *output);
+void trigger_forget_kept(struct trigger *t, uint64_t n_before, uint64_t n);
 /* Returns why the session cannot have such a trigger, or NULL. */
 const char *trigger_refusal(const struct session *s, const struct trigger_spec *spec);
 
