@@ -115,6 +115,10 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
 }
 
+void consumer_add_kernel_set(struct consumer *c, const struct kernel_set *set)
+{
+}
+
 void consumer_send_timers(struct consumer *c, const struct channel *channel)
 {
 }

@@ -2,6 +2,7 @@
 /* The actions of peers when the model changes. */
 #include "sessiond/peers/peers.h"
 
+#include "sessiond/kernel/samples.h"
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
@@ -20,6 +21,64 @@ static void set_made(struct ring_set *set)
 static void set_retired(struct ring_set *set)
 {
 	consumer_retire(&recording_of(set->channel->session)->consumer, set);
+}
+
+static void kernel_set_made(const struct kernel_set *set)
+{
+	consumer_add_kernel_set(&recording_of(set->channel->session)->consumer, set);
+}
+
+/* Returns the connection of the session's consumer, or NULL. */
+static struct ky_msg_conn *conn_of(const struct session *s)
+{
+	struct consumer *c = &recording_of(s)->consumer;
+
+	return c->connected ? &c->conn : NULL;
+}
+
+static void kernel_event_described(const struct kernel_set *set, const struct kernel_event *e)
+{
+	struct ky_msg_conn *conn = conn_of(set->channel->session);
+
+	if (conn)
+		kernel_order_event(conn, set, e);
+}
+
+static void kernel_stacks_wanted(const struct kernel_set *set)
+{
+	struct ky_msg_conn *conn = conn_of(set->channel->session);
+
+	if (conn)
+		kernel_order_symbols(conn, set->number);
+}
+
+static void kernel_threads_found(const struct kernel_set *set, const struct ky_bytes *threads)
+{
+	struct ky_msg_conn *conn = conn_of(set->channel->session);
+
+	if (conn)
+		kernel_order_threads(conn, set, threads);
+}
+
+static void kernel_state_dumped(
+	const struct kernel_set *set, uint32_t part, bool last, const struct ky_bytes *records)
+{
+	struct ky_msg_conn *conn = conn_of(set->channel->session);
+
+	if (conn)
+		kernel_order_dump(conn, set, part, last, records);
+}
+
+static void samples_made(const struct samples *s)
+{
+	if (conn_of(s->session))
+		kernel_order_samples(conn_of(s->session), s);
+}
+
+static void samples_begun(const struct samples *s)
+{
+	if (conn_of(s->session))
+		kernel_order_samples_cpus(conn_of(s->session), s);
 }
 
 static void memory_freed(struct channel *c)
@@ -70,13 +129,13 @@ void peers_init(
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
-		.kernel_set_made = consumer_add_kernel_set,
-		.kernel_event_described = consumer_add_kernel_event,
-		.kernel_stacks_wanted = consumer_add_kernel_symbols,
-		.kernel_threads_found = consumer_add_kernel_threads,
-		.kernel_state_dumped = consumer_add_kernel_dump,
-		.samples_made = consumer_add_samples,
-		.samples_begun = consumer_begin_samples,
+		.kernel_set_made = kernel_set_made,
+		.kernel_event_described = kernel_event_described,
+		.kernel_stacks_wanted = kernel_stacks_wanted,
+		.kernel_threads_found = kernel_threads_found,
+		.kernel_state_dumped = kernel_state_dumped,
+		.samples_made = samples_made,
+		.samples_begun = samples_begun,
 		.chunk_begun = chunk_begun,
 		.session_freed = session_freed};
 	ky_list_append(&e->observers, &p->observer.node);

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -107,6 +108,31 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 		send_retire(c, set);
 }
 
+/*
+ * Gives the consumer precedence over ordinary processes, as far as the daemon may. The kernel's
+ * buffers hold a fraction of a second of what a busy system does, and an ordinary process may wait
+ * longer for a processor if the load is in another session or control group. The consumer does no
+ * more than the events require.
+ */
+static void make_prompt(const struct consumer *c)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+
+	if (c->process > 0 &&
+		sched_setscheduler(c->process, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0)
+		ky_debug("session '%s': its consumer has no precedence: %s", c->session->name,
+			strerror(errno));
+}
+
+static void send_kernel_set(struct consumer *c, const struct kernel_set *set)
+{
+	if (!c->snapshot && !set->channel->overwrite)
+		make_prompt(c);
+	kernel_order_set(&c->conn, set);
+	if (!c->snapshot)
+		kernel_order_timers(&c->conn, set);
+}
+
 static void send_sets(struct consumer *c)
 {
 	const struct channel *channel;
@@ -117,7 +143,7 @@ static void send_sets(struct consumer *c)
 			if (ring_set_is_made(set))
 				send_set(c, set);
 		if (channel->kernel && (!c->snapshot || channel->kernel->may_map))
-			kernel_order_set(c, channel->kernel);
+			send_kernel_set(c, channel->kernel);
 	}
 	if (c->session->samples && !c->snapshot)
 		kernel_order_samples(&c->conn, c->session->samples);
@@ -385,6 +411,12 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 		return;
 	announce_sets(c, c->n_sets + 1);
 	send_set(c, set);
+}
+
+void consumer_add_kernel_set(struct consumer *c, const struct kernel_set *set)
+{
+	if (c->connected)
+		send_kernel_set(c, set);
 }
 
 void consumer_retire(struct consumer *c, const struct ring_set *set)

@@ -19,6 +19,7 @@
 
 struct session;
 struct channel;
+struct kernel_set;
 struct ring_set;
 
 struct consumer;
@@ -95,6 +96,8 @@ int consumer_spawn(struct consumer *c);
 /* Takes over a predecessor's process, which has called: takes fd. adopted() follows. */
 void consumer_adopt(struct consumer *c, int fd);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* A consumer that drains kernel buffers gets precedence over ordinary processes. */
+void consumer_add_kernel_set(struct consumer *c, const struct kernel_set *set);
 /*
  * Makes the consumer write the set out and forget it, because the set's process has exited. Then
  * the set is freed.

@@ -2,16 +2,14 @@
 #include "sessiond/peers/kernel-orders.h"
 
 #include <fcntl.h>
-#include <sched.h>
 
 #include "kernel/contexts.h"
 #include "kernel/program.h"
+#include "proto/consumer.h"
 #include "sessiond/kernel/events.h"
 #include "sessiond/kernel/samples.h"
 #include "sessiond/kernel/statedump.h"
 #include "sessiond/model/channel.h"
-#include "sessiond/peers/recording.h"
-#include "svc/log.h"
 
 KY_CONS_MESSAGES(KY_MSG_SENDER)
 
@@ -93,11 +91,30 @@ void kernel_order_event(
 	ky_msg_conn_send(conn, buf, kernel_event_encode(&w, set, e), NULL, 0);
 }
 
-static void send_threads(void *conn, const struct kernel_set *set, const struct ky_bytes *threads)
+void kernel_order_threads(
+	struct ky_msg_conn *conn, const struct kernel_set *set, const struct ky_bytes *threads)
 {
 	const struct ky_cons_kernel_threads m = {.set = set->number, .threads = *threads};
 
 	ky_cons_kernel_threads_send(conn, &m, NULL, 0);
+}
+
+static void order_threads(void *conn, const struct kernel_set *set, const struct ky_bytes *threads)
+{
+	kernel_order_threads(conn, set, threads);
+}
+
+void kernel_order_dump(struct ky_msg_conn *conn, const struct kernel_set *set, uint32_t part,
+	bool last, const struct ky_bytes *records)
+{
+	const struct ky_cons_kernel_dump m = {.set = set->number,
+		.number = set->n_dumps,
+		.part = part,
+		.last = last,
+		.clock = set->dump_clock,
+		.records = *records};
+
+	ky_cons_kernel_dump_send(conn, &m, NULL, 0);
 }
 
 static bool wants_kernel_stacks(const struct channel *c)
@@ -109,7 +126,7 @@ static bool wants_kernel_stacks(const struct channel *c)
 }
 
 /* The kernel shows addresses to a reader if it shows them to the process that opened the file. */
-static void send_symbols(struct ky_msg_conn *conn, uint32_t set)
+void kernel_order_symbols(struct ky_msg_conn *conn, uint32_t set)
 {
 	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	const struct ky_cons_kernel_symbols m = {.set = set};
@@ -133,92 +150,26 @@ static void send_stacks(struct ky_msg_conn *conn, const struct kernel_set *set)
 	}
 }
 
-/*
- * Gives the consumer precedence over ordinary processes, as far as the daemon may. The kernel's
- * buffers hold a fraction of a second of what a busy system does, and an ordinary process may wait
- * longer for a processor if the load is in another session or control group. The consumer does no
- * more than the events require.
- */
-static void make_prompt(const struct consumer *c)
+void kernel_order_set(struct ky_msg_conn *conn, const struct kernel_set *set)
 {
-	const struct sched_param lowest = {.sched_priority = 1};
-
-	if (c->process > 0 &&
-		sched_setscheduler(c->process, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0)
-		ky_debug("session '%s': its consumer has no precedence: %s", c->session->name,
-			strerror(errno));
-}
-
-void kernel_order_set(struct consumer *c, const struct kernel_set *set)
-{
-	struct ky_msg_conn *conn = &c->conn;
 	const struct kernel_event *e;
 
-	if (!c->snapshot && !set->channel->overwrite)
-		make_prompt(c);
 	send_set(conn, set);
 	send_tasks(conn, set);
-	statedump_threads(set, send_threads, conn);
+	statedump_threads(set, order_threads, conn);
 	send_stacks(conn, set);
 	ky_list_foreach (e, &set->events, node)
 		kernel_order_event(conn, set, e);
 	if (wants_kernel_stacks(set->channel))
-		send_symbols(conn, set->number);
+		kernel_order_symbols(conn, set->number);
 	send_cpus(conn, set);
-	if (!c->snapshot)
-		kernel_order_timers(conn, set);
-}
-
-static struct consumer *consumer_of(const struct kernel_set *set)
-{
-	struct consumer *c = &recording_of(set->channel->session)->consumer;
-
-	return c->connected ? c : NULL;
-}
-
-void consumer_add_kernel_set(const struct kernel_set *set)
-{
-	if (consumer_of(set))
-		kernel_order_set(consumer_of(set), set);
-}
-
-void consumer_add_kernel_event(const struct kernel_set *set, const struct kernel_event *e)
-{
-	if (consumer_of(set))
-		kernel_order_event(&consumer_of(set)->conn, set, e);
-}
-
-void consumer_add_kernel_symbols(const struct kernel_set *set)
-{
-	if (consumer_of(set))
-		send_symbols(&consumer_of(set)->conn, set->number);
-}
-
-void consumer_add_kernel_threads(const struct kernel_set *set, const struct ky_bytes *threads)
-{
-	if (consumer_of(set))
-		send_threads(&consumer_of(set)->conn, set, threads);
-}
-
-void consumer_add_kernel_dump(
-	const struct kernel_set *set, uint32_t part, bool last, const struct ky_bytes *records)
-{
-	const struct ky_cons_kernel_dump m = {.set = set->number,
-		.number = set->n_dumps,
-		.part = part,
-		.last = last,
-		.clock = set->dump_clock,
-		.records = *records};
-
-	if (consumer_of(set))
-		ky_cons_kernel_dump_send(&consumer_of(set)->conn, &m, NULL, 0);
 }
 
 /* --- CPU samples --- */
 
 #define SAMPLES_TIMER_US 1000000u
 
-static void send_samples_cpus(struct ky_msg_conn *conn, const struct samples *s)
+void kernel_order_samples_cpus(struct ky_msg_conn *conn, const struct samples *s)
 {
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		if (s->fds[i] >= 0)
@@ -256,27 +207,8 @@ void kernel_order_samples(struct ky_msg_conn *conn, const struct samples *s)
 			.read_us = SAMPLES_TIMER_US},
 		NULL, 0);
 	if (s->kernel)
-		send_symbols(conn, s->number);
-	send_samples_cpus(conn, s);
-}
-
-static struct consumer *consumer_of_samples(const struct samples *s)
-{
-	struct consumer *c = &recording_of(s->session)->consumer;
-
-	return c->connected ? c : NULL;
-}
-
-void consumer_add_samples(const struct samples *s)
-{
-	if (consumer_of_samples(s))
-		kernel_order_samples(&consumer_of_samples(s)->conn, s);
-}
-
-void consumer_begin_samples(const struct samples *s)
-{
-	if (consumer_of_samples(s))
-		send_samples_cpus(&consumer_of_samples(s)->conn, s);
+		kernel_order_symbols(conn, s->number);
+	kernel_order_samples_cpus(conn, s);
 }
 
 int kernel_adopt(struct session *s, int type, struct ky_reader *r, int *fds, size_t n_fds)

@@ -6,29 +6,20 @@
 #include "sessiond/kernel/kernel.h"
 #include "svc/msg-conn.h"
 
-struct consumer;
-
-/*
- * All about the set: itself, threads, events, CPUs. A consumer that drains its buffers gets
- * precedence over ordinary processes.
- */
-void kernel_order_set(struct consumer *c, const struct kernel_set *set);
+/* Everything about the set: itself, threads, stacks, events, symbols, CPUs. */
+void kernel_order_set(struct ky_msg_conn *conn, const struct kernel_set *set);
 void kernel_order_event(
 	struct ky_msg_conn *conn, const struct kernel_set *set, const struct kernel_event *e);
+void kernel_order_symbols(struct ky_msg_conn *conn, uint32_t set);
+void kernel_order_threads(
+	struct ky_msg_conn *conn, const struct kernel_set *set, const struct ky_bytes *threads);
+void kernel_order_dump(struct ky_msg_conn *conn, const struct kernel_set *set, uint32_t part,
+	bool last, const struct ky_bytes *records);
 void kernel_order_timers(struct ky_msg_conn *conn, const struct kernel_set *set);
-/* Takes over what KERNEL_ADOPT or KERNEL_ADOPT_CPU brings. Returns 0 or -errno. */
 /* CPU samples, and the perf events that there are. */
 void kernel_order_samples(struct ky_msg_conn *conn, const struct samples *s);
-void consumer_add_samples(const struct samples *s);
-void consumer_begin_samples(const struct samples *s);
+void kernel_order_samples_cpus(struct ky_msg_conn *conn, const struct samples *s);
+/* Takes over what KERNEL_ADOPT or KERNEL_ADOPT_CPU brings. Returns 0 or -errno. */
 int kernel_adopt(struct session *s, int type, struct ky_reader *r, int *fds, size_t n_fds);
-
-/* For observers: to the consumer of the set's session. */
-void consumer_add_kernel_set(const struct kernel_set *set);
-void consumer_add_kernel_event(const struct kernel_set *set, const struct kernel_event *e);
-void consumer_add_kernel_symbols(const struct kernel_set *set);
-void consumer_add_kernel_threads(const struct kernel_set *set, const struct ky_bytes *threads);
-void consumer_add_kernel_dump(
-	const struct kernel_set *set, uint32_t part, bool last, const struct ky_bytes *records);
 
 #endif
