@@ -13,6 +13,7 @@
 #include "sessiond/model/option.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
+#include "sessiond/peers/triggers.h"
 #include "svc/log.h"
 
 static uint64_t get_number(struct json_object *o, const char *name)

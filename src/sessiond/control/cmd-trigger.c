@@ -6,6 +6,7 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/triggers.h"
 
 static struct json_object *report_trigger(const struct trigger *t)
 {

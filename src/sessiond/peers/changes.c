@@ -11,6 +11,7 @@
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/triggers.h"
 
 static void set_made(struct ring_set *set)
 {

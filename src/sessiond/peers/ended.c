@@ -9,7 +9,9 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/proc-state.h"
+#include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/triggers.h"
 
 #define DEFAULT_LEVEL 13 /* KYMO_DEBUG_LINE */
 

@@ -14,9 +14,9 @@
 #ifndef SESSIOND_PEERS_FIRING_H
 #define SESSIOND_PEERS_FIRING_H
 
-#include "sessiond/peers/triggers.h"
+#include "sessiond/peers/trigger-list.h"
 
-struct app_set;
+struct env;
 struct event_desc;
 struct ring_set;
 

@@ -10,9 +10,9 @@
 #include "sessiond/model/op.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/consumer.h"
-#include "sessiond/peers/ended.h"
+#include "sessiond/peers/deaths.h"
 #include "sessiond/peers/rotation.h"
-#include "sessiond/peers/triggers.h"
+#include "sessiond/peers/trigger-list.h"
 
 struct recording {
 	struct session session;

@@ -12,6 +12,7 @@
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
+#include "sessiond/peers/triggers.h"
 #include "svc/check.h"
 #include "svc/log.h"
 #include "svc/shm-dir.h"

@@ -12,48 +12,14 @@
 #ifndef SESSIOND_PEERS_TRIGGERS_H
 #define SESSIOND_PEERS_TRIGGERS_H
 
-#include "sessiond/model/trigger.h"
-#include "sessiond/peers/barrier.h"
-#include "sessiond/peers/kept.h"
+#include "sessiond/peers/trigger-list.h"
 
-#define TRIGGER_LOOK_NS	  (500 * KY_NS_PER_MS)
 #define USER_MESSAGES_MAX 256u /* of one user that are kept */
 #define COMMANDS_MAX	  16u  /* that run at one time */
 
 struct death;
 struct env;
 struct session;
-
-struct trigger {
-	struct ky_list node; /* in triggers->list */
-	struct session *session;
-	struct trigger_spec spec;
-	bool is_met;	    /* by the last look */
-	uint64_t discarded; /* when it fired last */
-	uint64_t window_ns; /* begin of the time for which its rate is limited */
-	uint64_t n_in_window;
-	uint64_t n_fired, n_left_out; /* n_left_out: because of the rate */
-	/* of a condition that applications decide: when it was seen to fire, not recorded yet */
-	uint64_t unrecorded_ns;
-	struct kept kept; /* if it keeps the newest snapshots only */
-};
-
-/* Of one session. */
-struct triggers {
-	struct session *session;
-	struct ky_list list;
-	unsigned n;
-	struct ky_timer timer;
-	struct barrier answer; /* of the consumer */
-	struct op answered;
-	bool asked; /* the consumer: it was there */
-	/* of the last look; looked_ns 0: there was none since the session started */
-	uint64_t looked_ns, events, bytes;
-	/* of conditions that applications decide (firing.h) */
-	struct ky_timer firing;
-	unsigned n_copying;	 /* snapshots that copy the frozen sets */
-	uint64_t n_missed_spans; /* that were too many to be measured */
-};
 
 enum message_kind {
 	MESSAGE_FIRED,
