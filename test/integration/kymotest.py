@@ -266,6 +266,18 @@ def open_fds(pid):
     return sorted(re.sub(r"\[\d+\]", "", link) for _, link, _ in descriptors(pid))
 
 
+def listener_of(pid):
+    """
+    Returns the directory in /proc of the program's listener thread; None if it has none. Other
+    threads may exit meanwhile.
+    """
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text() == "kymo-listener\n":
+                return task
+    return None
+
+
 def command_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

@@ -136,10 +136,8 @@ def memfd_kib(pid):
 
 def listener_sleeps(pid):
     """Counts how often the listener has fallen asleep."""
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        if (task / "comm").read_text().strip() == "kymo-listener":
-            return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[1])
-    return 0
+    listener = kymotest.listener_of(pid)
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (listener / "status").read_text(), re.MULTILINE)[1]) if listener else 0
 
 
 def test_memory_of_few_events(k):

@@ -904,11 +904,10 @@ def test_wake_of_another_user(k):
     k.expect(app, "ready")
 
     def listener_sleeps():
-        for task in os.listdir(f"/proc/{app.pid}/task"):
-            call = pathlib.Path(f"/proc/{app.pid}/task/{task}/syscall").read_text().split()
-            if pathlib.Path(f"/proc/{app.pid}/task/{task}/comm").read_text() == "kymo-listener\n" and call[0] == "7":
-                return not any("wake" in link for _, link, _ in kymotest.descriptors(f"{app.pid}/task/{task}"))
-        return False
+        listener = kymotest.listener_of(app.pid)
+        if not listener or (listener / "syscall").read_text().split()[0] != "7":
+            return False
+        return not any("wake" in link for _, link, _ in kymotest.descriptors(f"{app.pid}/task/{listener.name}"))
 
     wait_for(listener_sleeps, "the listener to sleep without the FIFO")
     os.close(keeper)
