@@ -66,8 +66,8 @@ static const char *const refused[][2] = {
 /* Options before the command. */
 static const struct cli_option global_options[] = {
 	{"version", 'V', NULL, "print the version"},
-	{"quiet", 'q', NULL, "print errors alone"},
-	{"verbose", 'v', NULL, "let a session daemon that is started log more"},
+	{"quiet", 'q', NULL, "print errors only"},
+	{"verbose", 'v', NULL, "if a session daemon is started, let it log more"},
 	{"no-sessiond", 'n', NULL, "start no session daemon"},
 	{0},
 };

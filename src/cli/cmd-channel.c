@@ -14,19 +14,19 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_BUFFERS,
 	CLI_OPTION_POOL_SIZE,
 	{"event-conflict", 0, "refuse|separate",
-		"another definition of a known event is discarded (default), or is an event of its own"},
+		"an event with a known name but other fields is discarded (default), or is an event of its own"},
 	{"discard", 'd', NULL, "discard and count new events while the buffers are full (default)"},
 	{"overwrite", 0, NULL,
-		"overwrite the oldest events instead: 'kymo snapshot record' writes the others"},
+		"overwrite the oldest events while the buffers are full; 'kymo snapshot record' writes the newest"},
 	{"switch-timer", 0, "USEC",
 		"how often partly filled sub-buffers are written (default 1s); 0: only at stop"},
 	{"read-timer", 0, "USEC",
-		"how often the consumer looks for full sub-buffers; 0: by the applications' pace (default)"},
+		"how often the consumer looks for full sub-buffers; 0: adapted to the rate of events (default)"},
 	CLI_OPTION_BLOCKING_TIMEOUT,
 	{"tracefile-size", 'C', "SIZE",
-		"go on in another file when one would be larger; K, M and G may follow; 0: one file (default)"},
+		"start another file before one gets larger; K, M and G may follow; 0: one file (default)"},
 	{"tracefile-count", 'W', "N",
-		"keep the newest N files of each buffer, remove and count the others; 0: all (default)"},
+		"keep the newest N files of each buffer; older ones are removed and counted; 0: keep all (default)"},
 	{0},
 };
 
@@ -130,18 +130,18 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
 	.synopsis = "NAME[,NAME]... [-s SESSION] [OPTION]...",
-	.help = "make a channel (buffers for events), or enable it again",
+	.help = "create a channel (buffers for events), or enable it again",
 	.details =
-		"'kymo set' shows a channel's options and changes them, as far as that is possible. In a session made\n"
+		"'kymo set' shows a channel's options, and changes those that can be changed. In a session created\n"
 		"with 'kymo create --snapshot', all channels are in overwrite mode. USEC is a number of microseconds;\n"
 		"ms or s may follow, as in 500ms.\n"
 		"\n"
-		"A thread gets a buffer with its first event; when it has ended, another thread gets that buffer. Each\n"
-		"event of the trace then has process, thread and its name, which takes no room. They have 8\n"
-		"sub-buffers of 64K unless options change that; at most 8G of buffers are in use at a time.\n"
-		"In other channels, 'kymo add-context -t vpid -t vtid' makes events name them.\n"
-		"With buffers for processes, an application cannot damage the buffers of others. Its buffers are released\n"
-		"when it ends.\n",
+		"--buffers=thread: a thread gets a buffer with its first event. After the thread ends, another thread\n"
+		"gets that buffer. Readers show the process, the thread and its name with each event; this takes no\n"
+		"room in the events. Such a buffer has 8 sub-buffers of 64K by default; at most 8G of them are in use.\n"
+		"In other channels, 'kymo add-context -t vpid -t vtid' records the process and the thread.\n"
+		"--buffers=process: an application cannot damage the buffers of others. Its buffers are released when\n"
+		"it ends.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,
@@ -151,7 +151,7 @@ const struct cli_command cmd_enable_channel = {
 const struct cli_command cmd_disable_channel = {
 	.name = "disable-channel",
 	.synopsis = "NAME[,NAME]... [-s SESSION]",
-	.help = "record nothing more into a channel",
+	.help = "stop recording into a channel",
 	.options = disable_options,
 	.min_args = 1,
 	.max_args = 1,

@@ -6,8 +6,8 @@
 #include "proto/context.h"
 
 static const struct cli_option options[] = {
-	{"type", 't', "+TYPE", "what to record; TYPE[,TYPE]..., may be repeated"},
-	{"list", 0, NULL, "show the types and end"},
+	{"type", 't', "+TYPE", "the value to record; TYPE[,TYPE]..., may be repeated"},
+	{"list", 0, NULL, "show all types, and do nothing else"},
 	CLI_OPTION_USERSPACE,
 	CLI_OPTION_KERNEL,
 	CLI_OPTION_SESSION,
@@ -103,12 +103,12 @@ static int run(struct cli *cli)
 const struct cli_command cmd_add_context = {
 	.name = "add-context",
 	.synopsis = "-t TYPE [-t TYPE]... [-c CHANNEL] [-s SESSION] [-k]",
-	.help = "record values like the thread's number with each event",
+	.help = "record a value, such as the thread's number, with each event",
 	.details =
-		"With -k, TYPE is tid, pid, procname, interruptible, preemptible, need_reschedule, callstack-kernel or\n"
-		"callstack-user. Else TYPE is vpid, vtid, procname, perf:thread:page-faults, callstack, '$app.PROVIDER:NAME' and so\n"
-		"on: --list shows all. What was added stays. In a session that is recording, events that it\n"
-		"knows already have the values from the next 'kymo start' on.\n",
+		"TYPE is vpid, vtid, procname, perf:thread:page-faults, callstack, '$app.PROVIDER:NAME' or another one\n"
+		"that --list shows. With -k, TYPE is tid, pid, procname, interruptible, preemptible, need_reschedule,\n"
+		"callstack-kernel or callstack-user. A context cannot be removed. If the session is recording, events\n"
+		"have the values from now on.\n",
 	.options = options,
 	.max_args = 0,
 	.run = run,

@@ -11,7 +11,7 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
-	{"no-output", 0, NULL, "write no trace, only count"},
+	{"no-output", 0, NULL, "write no trace; only count events"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
 	CLI_OPTION_SECONDS,
@@ -177,16 +177,17 @@ const struct cli_command cmd_create = {
 	.name = "create",
 	.synopsis =
 		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE]]",
-	.help = "make a session, and start a daemon if none runs",
+	.help = "create a session, and start a session daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"
 		"to a new directory SESSION-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces.\n"
 		"\n"
-		"With --shm-path, the buffers are files, best in a tmpfs (/dev/shm/NAME): when everything was\n"
-		"killed, 'kymo recover DIR' writes out what they hold. The directory goes with the session.\n"
+		"With --shm-path, the buffers are files in DIR, which should be in a tmpfs (/dev/shm/NAME). If the\n"
+		"daemons and the programs are all killed, 'kymo recover DIR' writes the contents of the buffers to the\n"
+		"trace. DIR is removed with the session.\n"
 		"\n"
-		"With --set-url, 'kymo ship' sends the trace in the background, with the rights and the keys\n"
-		"of who creates the session: see there for URL. 'kymo status' says how far it is.\n",
+		"With --set-url, 'kymo ship' sends the trace in the background, with the rights and the ssh keys of the\n"
+		"user who creates the session. 'kymo ship --help' describes URL. 'kymo status' shows how much was sent.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

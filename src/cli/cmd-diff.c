@@ -596,16 +596,16 @@ const struct cli_command cmd_diff = {
 	.name = "diff",
 	.synopsis =
 		"BASE... -- NEW... [--fail-if=COND] [--latency=A..B] [--to=folded] " CLI_SELECT_SYNOPSIS,
-	.help = "compare runs of a program with other runs",
+	.help = "compare runs of a program, for example before and after a change",
 	.details =
 		"BASE and NEW are traces, one for each run, or files with the output of 'kymo stat --json'.\n"
-		"Each measure of a run is one value; the medians of both sides are shown. With five runs or more on\n"
-		"both sides, a change is shown only if it is significant (Mann-Whitney, p < 0.05), else '~'.\n"
+		"For each measure, the command shows the median over the runs of each side. With five runs or more on\n"
+		"both sides, it shows a change only if it is significant (Mann-Whitney, p < 0.05), otherwise '~'.\n"
 		"COND is MEASURE > +LIMIT or MEASURE < -LIMIT; LIMIT has %, ns, us, ms or s; MEASURE is count,\n"
-		"total, mean, median, p90, p99 or max. It holds for a span or latency whose change is beyond LIMIT\n"
-		"and, if there are enough runs, significant, corrected for the number of names (Holm).\n"
-		"--to=folded sums up the stacks of all runs of a side: 'STACK BASE NEW'.\n"
-		"--fail-if and --latency may be repeated. Exit code: 0: no COND holds; 1: one does; 2: usage.\n" CLI_SELECT_DETAILS,
+		"total, mean, median, p90, p99 or max. COND holds if a span or latency changes by more than LIMIT. With\n"
+		"five runs or more, the change must also be significant, corrected for the number of names (Holm).\n"
+		"--to=folded adds up the stacks of all runs of a side: 'STACK BASE NEW'.\n"
+		"--fail-if and --latency may be repeated. Exit code: 0: no COND holds; 1: one holds; 2: wrong usage.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.mode = CLI_PARSE_SIDES,
 	.min_args = 2,

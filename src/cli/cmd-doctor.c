@@ -497,7 +497,8 @@ static int run(struct cli *cli)
 const struct cli_command cmd_doctor = {
 	.name = "doctor",
 	.synopsis = "",
-	.help = "examine what recording needs, and say what to do",
-	.details = "Changes nothing. Exits with 1 if something is found that prevents recording.\n",
+	.help = "check everything that recording needs, and say what to do",
+	.details =
+		"Run it first if nothing is recorded. It changes nothing, and exits with 1 if something prevents recording.\n",
 	.run = run,
 };

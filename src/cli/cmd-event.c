@@ -11,14 +11,16 @@
 static const struct cli_option enable_options[] = {
 	CLI_OPTION_USERSPACE,
 	CLI_OPTION_KERNEL,
-	{"syscall", 0, "[=NAME,..]", "with -k: these system calls; or PATTERN is of their names"},
+	{"syscall", 0, "[=NAME,..]",
+		"with -k: entries and exits of these system calls; without NAME, PATTERN selects them"},
 	CLI_OPTIONS_PROBES,
 	CLI_OPTIONS_AGENTS,
 	{"all", 'a', NULL, "all events: the pattern '*'"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
-	{"exclude", 'x', "+PATTERN", "but not these; several are separated by commas"},
-	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
+	{"exclude", 'x', "+PATTERN",
+		"do not record events that match PATTERN; separate several by commas"},
+	{"loglevel", 'l', "LEVEL", "only events of this severity or a higher one"},
 	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
 	CLI_OPTION_FILTER,
 	{0},
@@ -31,7 +33,7 @@ static const struct cli_option disable_options[] = {
 	{"all", 'a', NULL, "all rules of the channel"},
 	{"filter", 'f', "EXPR",
 		"only the rules that have this filter, as 'kymo list SESSION' shows it"},
-	{"remove", 'r', NULL, "forget the rules, disabled ones too"},
+	{"remove", 'r', NULL, "remove the rules, disabled ones too"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
 	{0},
@@ -347,15 +349,17 @@ const struct cli_command cmd_enable_event = {
 		"PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION] [-x PATTERN,..] [-l LEVEL] [-f EXPR]",
 	.help = "record the events that match",
 	.details =
-		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain. Kymo's own\n"
-		"events must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (kymo-collectd(8) has more),\n"
-		"'kymo_statedump:*' and 'kymo_lib:*' applications' files.\n"
+		"PATTERN is 'PROVIDER:NAME'; '*' matches any characters, '\\' takes away the special meaning of the next\n"
+		"character. '*' does not match Kymo's own events; these patterns do: 'kymo_vm:*' virtual machines,\n"
+		"'kymo_process:*' processes (kymo-collectd(8) has more), 'kymo_statedump:*' and 'kymo_lib:*' the files\n"
+		"from which programs are loaded.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
-		"number, 0 to 14. With --python, --jul, --log4j or --log4j2 the patterns are names of loggers, and LEVEL\n"
-		"is one of the language's. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"
-		"it knows C's operators, elements 'list[0]' and contexts '$ctx.vpid': see kymo-filter(7). A session that is\n"
-		"recording takes the rule up at once.\n",
+		"number, 0 to 14. With --python, --jul, --log4j or --log4j2, PATTERN is the name of a logger, and LEVEL\n"
+		"is a level of that language.\n"
+		"EXPR compares fields with constants and with each other: 'size > 4096 && name == \"lib*\"'. It has C's\n"
+		"operators, elements 'list[0]' and contexts '$ctx.vpid': see kymo-filter(7).\n"
+		"If the session is recording, the rule takes effect at once.\n",
 	.options = enable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_enable,
@@ -364,13 +368,13 @@ const struct cli_command cmd_enable_event = {
 const struct cli_command cmd_disable_event = {
 	.name = "disable-event",
 	.synopsis = "PATTERN[,PATTERN]... | -a [-f EXPR] [-r] [-c CHANNEL] [-s SESSION]",
-	.help = "record the events of a rule no more",
+	.help = "stop recording the events of a rule",
 	.details =
-		"PATTERN is the rule's own text, as 'kymo list SESSION' shows it; rules of that text are meant whatever\n"
-		"their exclusions, levels and filters: '*' means the rule '*' alone, --all means all rules. A disabled\n"
-		"rule stays in the list, and 'kymo enable-event' with the same options enables it again; --remove takes it out. An event that\n"
-		"another rule wants is still recorded. To exchange a filter, enable the rule with the new one, then\n"
-		"disable that with the old one.\n",
+		"PATTERN is the text of the rule, as 'kymo list SESSION' shows it. The command disables all rules of that\n"
+		"text, whatever their exclusions, levels and filters. '*' means only the rule '*'; --all means all rules.\n"
+		"A disabled rule stays in the list, and 'kymo enable-event' with the same options enables it again.\n"
+		"--remove removes it. If another rule also matches an event, the event is still recorded. To replace a\n"
+		"filter, enable the rule with the new filter, then disable the rule with the old one.\n",
 	.options = disable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_disable,

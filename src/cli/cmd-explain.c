@@ -12,11 +12,11 @@
 
 static const struct cli_option options[] = {
 	{"span", 0, "NAME",
-		"the span to explain, as 'kymo stat' lists it; default: the one whose longest instances add most time"},
+		"the span to explain, as 'kymo stat' lists it; default: the one whose longest instances add the most time"},
 	{"pair", 0, "+A..B,...",
-		"take two events as begin and end of a span: of a thread, or those with the same FIELD; may be repeated"},
+		"use two events as the start and the end of a span: of one thread, or with the same FIELD; may be repeated"},
 	{"slowest", 0, "N|P%|'>TIME'",
-		"which instances are slow: so many, so many percent, or those longer than TIME (20ms or '>20ms'); default: what the trace shows"},
+		"which instances are slow: the N longest, the longest P percent, or those longer than TIME (20ms or '>20ms'); default: chosen by their durations"},
 	{"against", 0, "TRACE", "compare with the typical instances of another trace"},
 	CLI_SELECT_OPTIONS,
 	{0},
@@ -418,14 +418,14 @@ const struct cli_command cmd_explain = {
 	.name = "explain",
 	.synopsis =
 		"[TRACE]... [--span=NAME] [--pair=A..B[,key=FIELD]] [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
-	.help = "say why the slow instances of a span are slow",
+	.help = "find out why some instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"
-		"NAME is slow because ...; or nothing recorded tells why; or nothing stands out. Then\n"
-		"follow both groups, the findings by their part of the extra time, each with an example,\n"
-		"and what this trace does not show. TRACE as for 'kymo view'; several are one trace.\n"
-		"Without --span, it chooses the span whose longest instances add most time.\n"
-		"-f selects instances by the fields of their begin; -e the events to use.\n" CLI_SELECT_DETAILS,
+		"'NAME is slow because ...', 'nothing recorded tells why' or 'nothing stands out'.\n"
+		"Then follow both groups; the findings, by their part of the extra time, each with an\n"
+		"example; and what this trace does not show.\n"
+		"-f selects instances by the fields of their first event; -e selects the events to use.\n"
+		"TRACE as for 'kymo view'; several are read as one trace.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

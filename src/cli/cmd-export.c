@@ -140,12 +140,12 @@ const struct cli_command cmd_export = {
 	.help = "write traces in the formats of other programs",
 	.details =
 		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
-		"otlp (protobuf for OpenTelemetry: spans with W3C identifiers, and those inside),\n"
+		"otlp (protobuf for OpenTelemetry: spans with W3C identifiers, and spans inside them),\n"
 		"clickhouse (rows of JSON for ClickHouse: docs/export.md has the table),\n"
 		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
 		"with -e and one name, one file), folded (stacks of spans, or call stacks, for\n"
-		"flame graphs), or ctf (what is selected, as a trace: a new directory).\n"
-		"TRACE as for 'kymo view'; several are one trace.\n" CLI_SELECT_DETAILS,
+		"flame graphs), or ctf (the selected events as a trace: a new directory).\n"
+		"TRACE as for 'kymo view'; several are read as one trace.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

@@ -11,17 +11,18 @@
 #include "cli/params.h"
 
 static const struct cli_option options[] = {
-	{"local", 0, NULL, "setup: with one server, on this machine"},
+	{"local", 0, NULL, "setup: create the fleet's only server, on this machine"},
 	{"listen", 0, "ADDRESS:PORT", "setup: where the server listens (default 127.0.0.1:4222)"},
 	{"triggers", 0, NULL,
-		"setup: these hosts may ask for snapshots: actions of their triggers"},
+		"setup: allow these hosts to request snapshots of the fleet from their triggers"},
 	{"output", 'o', "DIR",
 		"setup: the fleet's files (default ~/kymo-fleet); fetch: the traces"},
-	{"timeout", 't', "TIME", "wait so long for hosts (hosts: 10s, fetch: 60s, else 30s)"},
-	{"reason", 0, "TEXT", "snapshot: why, for those who fetch it"},
-	{"trace-id", 0, "HEX",
-		"snapshot: ship only from hosts whose events have this W3C trace id"},
-	{"max-size", 'm', "SIZE", "snapshot: at most so many bytes of each session, the newest"},
+	{"timeout", 't', "TIME",
+		"how long to wait for hosts (default: hosts 10s, fetch 60s, others 30s)"},
+	{"reason", 0, "TEXT", "snapshot: the reason, which fetch prints"},
+	{"trace-id", 0, "HEX", "snapshot: only hosts whose events have this W3C trace id ship"},
+	{"max-size", 'm', "SIZE",
+		"snapshot: ship at most so many bytes of each session, the newest"},
 	{0},
 };
 
@@ -105,18 +106,18 @@ static int run(struct cli *cli)
 const struct cli_command cmd_fleet = {
 	.name = "fleet",
 	.synopsis = "setup|hosts|start|stop|snapshot|fetch|forget [HOST|SESSION|ID]... [OPTION]...",
-	.help = "ask all hosts of a fleet, and fetch their snapshots",
+	.help = "control the sessions of many hosts, and fetch their snapshots",
 	.details =
-		"  setup --local [HOST]...  make a fleet with a server here, and identities for hosts; start the server\n"
-		"  hosts                    show the hosts, what they record, and which are silent\n"
+		"  setup --local [HOST]...  create a fleet with a server here, and identities for hosts; start the server\n"
+		"  hosts                    show the hosts, what they record, and which of them are silent\n"
 		"  start|stop SESSION...    start or stop sessions on all hosts\n"
-		"  snapshot [SESSION]...    write what the buffers hold, everywhere, and ship it to the server;\n"
-		"                           without SESSION: of each session that records for snapshots\n"
-		"  fetch [ID]               bring a snapshot here, by default the newest, with clocks that agree:\n"
+		"  snapshot [SESSION]...    take a snapshot on each host, and ship it to the server; without SESSION:\n"
+		"                           of each started session that was created with --snapshot\n"
+		"  fetch [ID]               copy a snapshot here, by default the newest, with clocks that agree;\n"
 		"                           'kymo view DIR' reads it\n"
-		"  forget HOST...           expect nothing more of hosts that have been removed\n"
-		"'kymo-agent' runs on each host. KYMO_FLEET names the file that says how to reach the server; without it:\n"
-		"~/kymo-fleet/fleet.conf, else /etc/kymo/fleet.conf.\n",
+		"  forget HOST...           remove hosts from the list: commands no longer wait for them\n"
+		"'kymo-agent' runs on each host. KYMO_FLEET names the file with the server's address and the keys. Default:\n"
+		"~/kymo-fleet/fleet.conf if it exists, otherwise /etc/kymo/fleet.conf.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = CLI_ANY_ARGS,

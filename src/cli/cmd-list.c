@@ -15,7 +15,7 @@ static const struct cli_option status_options[] = {
 		"print one line, and exit with 0 if all is well: for monitoring systems"},
 	{"within", 0, "TIME",
 		"with --check: report events that were lost in this time (default 10m)"},
-	{"metrics", 0, NULL, "print everything that can be measured, as OpenMetrics text"},
+	{"metrics", 0, NULL, "print all measurements, as OpenMetrics text"},
 	{0},
 };
 
@@ -25,10 +25,10 @@ static const struct cli_option list_options[] = {
 	{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},
 	{"syscall", 'S', NULL, "with -k: list system calls instead"},
 	{"python", 'p', NULL, "list the loggers of Python programs instead of sessions"},
-	{"jul", 'j', NULL, "likewise, of Java programs with java.util.logging"},
-	{"log4j", 'l', NULL, "likewise, with Log4j"},
-	{"log4j2", 0, NULL, "likewise, with Log4j 2"},
-	{"fields", 'f', NULL, "with -u and -k: also the fields of each event"},
+	{"jul", 'j', NULL, "the same for Java programs with java.util.logging"},
+	{"log4j", 'l', NULL, "the same for Log4j"},
+	{"log4j2", 0, NULL, "the same for Log4j 2"},
+	{"fields", 'f', NULL, "with -u and -k: list the fields of each event, too"},
 	{0},
 };
 
@@ -301,11 +301,11 @@ const struct cli_command cmd_list = {
 const struct cli_command cmd_status = {
 	.name = "status",
 	.synopsis = "[[-s] NAME] [--check [--within=TIME] | --metrics]",
-	.help = "show a session, what it has recorded, and what is wrong",
+	.help = "show a session, what it has recorded, and its faults",
 	.details =
-		"--check and --metrics look at all sessions if none is named, and never start a daemon. --check exits\n"
-		"with 0 (OK), 1 (WARNING: events were lost), 2 (CRITICAL: a trace cannot be written, or a daemon was\n"
-		"killed or does not answer) or 3 (UNKNOWN: no daemon runs), as monitoring systems expect.\n",
+		"If no session is named, --check and --metrics are about all sessions. They never start a daemon.\n"
+		"--check exits with 0 (OK), 1 (WARNING: events were lost), 2 (CRITICAL: a trace cannot be written, or a\n"
+		"daemon was killed or does not answer) or 3 (UNKNOWN: no daemon runs), as monitoring systems expect.\n",
 	.options = status_options,
 	.max_args = 1,
 	.run = run_status,
@@ -314,7 +314,7 @@ const struct cli_command cmd_status = {
 const struct cli_command cmd_set_session = {
 	.name = "set-session",
 	.synopsis = "NAME",
-	.help = "choose the current session: the one meant when none is named",
+	.help = "choose the current session: commands use it if they name none",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run_set_session,

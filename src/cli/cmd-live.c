@@ -25,8 +25,9 @@
 
 static const struct cli_option options[] = {
 	{"listen", 0, "ADDRESS:PORT",
-		"listen there; default " DEFAULT_LISTEN "; port 0: any free one"},
-	{"from-start", 0, NULL, "show viewers what was recorded before they came, too"},
+		"listen at this address (default " DEFAULT_LISTEN "); port 0: any free port"},
+	{"from-start", 0, NULL,
+		"viewers also get the events that were recorded before they connected"},
 	{0},
 };
 
@@ -277,12 +278,12 @@ static int run(struct cli *cli)
 const struct cli_command cmd_live = {
 	.name = "live",
 	.synopsis = "[TRACE|SESSION]... [--listen=ADDRESS:PORT] [--from-start]",
-	.help = "let babeltrace2 read running sessions",
+	.help = "let babeltrace2 and other viewers read sessions while they record",
 	.details =
-		"Serves what is recorded, as it is recorded, over LTTng's live protocol, and prints how to read it.\n"
-		"TRACE may be of another host, received by 'kymo receive', or a directory of traces. Without\n"
-		"arguments: all sessions that run now. Anybody who can connect can read; from elsewhere, use\n"
-		"ssh -L 5344:localhost:5344.\n",
+		"Serves traces over LTTng's live protocol while they are recorded, and prints how to read them. TRACE\n"
+		"may also be a trace of another host that 'kymo receive' receives, or a directory of traces. Without\n"
+		"arguments, it serves all sessions that run now. Everyone who can connect to the port can read the\n"
+		"traces. From another machine, use ssh -L 5344:localhost:5344.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

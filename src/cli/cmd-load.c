@@ -14,9 +14,10 @@
 
 static const struct cli_option options[] = {
 	{"input-path", 'i', "PATH", "the profile, or its directory (default ~/.lttng/sessions)"},
-	{"output", 'o', "DIR", "directory of the trace, not the profile's; must be new or empty"},
-	{"override-name", 0, "NAME", "name the session so"},
-	{"force", 'f', NULL, "replace a session of this name"},
+	{"output", 'o', "DIR",
+		"directory of the trace, instead of the profile's; must be new or empty"},
+	{"override-name", 0, "NAME", "name of the session, instead of the profile's"},
+	{"force", 'f', NULL, "destroy a session of the same name first"},
 	{"missing", 0, NULL, "leave out sessions that exist already"},
 	{0},
 };
@@ -198,13 +199,14 @@ static int run(struct cli *cli)
 const struct cli_command cmd_load = {
 	.name = "load",
 	.synopsis = "NAME|FILE|DIR [-i PATH] [-o DIR] [-f | --missing] [--override-name=NAME]",
-	.help = "make sessions from a profile that 'kymo save' or 'lttng save' wrote",
+	.help = "create sessions from a profile that 'kymo save' or 'lttng save' wrote",
 	.details =
-		"FILE is JSON of 'kymo save'; of DIR, each *.json is loaded, also after one that is refused. Or FILE is\n"
-		"XML of 'lttng save': channels, events, contexts, trackers, rotations, loggers of agents: all that the profile\n"
-		"has, except events of the kernel, which are left out with a warning. A session that was started is\n"
-		"started. If a part is refused, nothing is left of the session. NAME is searched as NAME.lttng in\n"
-		"~/.lttng/sessions ($LTTNG_HOME).\n",
+		"FILE is the JSON that 'kymo save' wrote. With DIR, each *.json in it is loaded; if one is refused, the\n"
+		"others are still loaded.\n"
+		"FILE can also be the XML that 'lttng save' wrote. It is loaded with its channels, events, contexts,\n"
+		"trackers, rotations and loggers. Events of the kernel are left out with a warning. If the profile says\n"
+		"that the session was started, the new session is started, too. If any other part is refused, no session\n"
+		"is created. For NAME, the command reads .lttng/sessions/NAME.lttng in $LTTNG_HOME or $HOME.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

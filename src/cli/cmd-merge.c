@@ -20,7 +20,8 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "the directory, new or empty"},
-	{"flows", 0, "+FLOW", "narrow the offsets by what can only be later; see below"},
+	{"flows", 0, "+FLOW",
+		"use events whose order is known to reduce the error of the clocks; see above"},
 	{0},
 };
 
@@ -343,12 +344,12 @@ static int run(struct cli *cli)
 const struct cli_command cmd_merge = {
 	.name = "merge",
 	.synopsis = "TRACE TRACE... -o DIR [--flows=FLOW]...",
-	.help = "make one directory of traces of several hosts, with clocks that agree",
+	.help = "combine traces of several hosts in one directory, with clocks that agree",
 	.details =
-		"Each trace of several hosts has its own clock. The copies in DIR can be read together, by\n"
-		"babeltrace2 too. FLOW, which may be repeated, narrows how far the clocks are apart:\n"
-		"  w3c     a span begins after its parent (W3C identifiers), which another host has\n"
-		"  calls   likewise, and it ends before its parent does: callers wait for answers\n"
+		"The traces of several hosts have different clocks. The copies in DIR can be read together, also by\n"
+		"babeltrace2. FLOW names events whose order is known, to reduce the error of the clocks:\n"
+		"  w3c     a span begins after its parent span (W3C identifiers) on another host\n"
+		"  calls   it also ends before its parent ends: the caller waits for the answer\n"
 		"  DEPARTURE,ARRIVAL,FIELD\n"
 		"          events of these names that have the same number in a field\n",
 	.options = options,

@@ -11,8 +11,8 @@
 #include "ship/receiver.h"
 
 static const struct cli_option options[] = {
-	{"max", 0, "SIZE", "accept at most so many bytes of a recording; K, M and G may follow"},
-	{"sync", 0, NULL, "acknowledge bytes when they are on the disk"},
+	{"max", 0, "SIZE", "accept at most so many bytes of a trace; K, M and G may follow"},
+	{"sync", 0, NULL, "acknowledge data only when it is on the disk"},
 	{0},
 };
 
@@ -68,8 +68,9 @@ const struct cli_command cmd_receive = {
 	.synopsis = "DIR [--max=SIZE] [--sync]",
 	.help = "receive a trace from 'kymo ship', on standard input",
 	.details =
-		"'kymo ship' runs it on the other host. The trace goes to a directory below DIR, and can be read at any\n"
-		"time. With sshd, 'restrict,command=\"kymo receive traces\"' in authorized_keys permits nothing else.\n",
+		"'kymo ship' runs this command on the other host. The trace is written to a directory below DIR, and can\n"
+		"be read at any time. 'restrict,command=\"kymo receive traces\"' in authorized_keys permits a key to run\n"
+		"nothing else.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

@@ -31,43 +31,44 @@ static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	CLI_OPTION_EVENT,
 	{"kernel", 'k', "+PATTERN",
-		"record also kernel events of the command's processes: kymo-kernel(7); may be repeated"},
+		"also record kernel events of the command's processes: kymo-kernel(7); may be repeated"},
 	{"syscall", 0, "+NAME,..",
-		"record also these system calls of the command's processes; '*': all"},
+		"also record these system calls of the command's processes; '*': all"},
 	CLI_OPTIONS_PROBES,
 	{"sample", 0, "[=HZ]",
-		"record also so many times a second (default 999) what the command's processes execute, with call stacks"},
-	{"whole-system", 0, NULL, "record the kernel events of all processes"},
+		"also sample the call stacks of the command's processes, HZ times a second (default 999)"},
+	{"whole-system", 0, NULL,
+		"record the kernel events of all processes, not only of the command's"},
 	CLI_OPTIONS_AGENTS,
 	{"with", 0, "+LIST",
-		"record also calls of: libc, pthread, dl, cyg-profile; the stack of a crash: crash; events of programs compiled for LTTng-UST: lttng"},
-	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
+		"also record calls of libc, pthread, dl or cyg-profile; crash: the stack at a crash; lttng: events of programs compiled for LTTng-UST"},
+	{"loglevel", 'l', "LEVEL", "only events of this severity or a higher one"},
 	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
 	CLI_OPTION_FILTER,
 	{"context", 't', "+TYPE",
-		"record with each event: vpid, vtid (default), procname...; none: nothing; see 'kymo add-context --list'"},
+		"record a value with each event: vpid, vtid (both are the default), procname...; none: no values; see 'kymo add-context --list'"},
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BURST_SIZE,
 	CLI_OPTION_BUFFERS,
 	CLI_OPTION_POOL_SIZE,
 	{"blocking-timeout", 0, "USEC|inf",
-		"let the command's events wait so long for room in the buffers (default 0)"},
+		"how long an event of the command waits for room in the buffers (default 0)"},
 	{"event-conflict", 0, "refuse|separate",
-		"another definition of a known event is an event of its own (default), or is discarded"},
+		"an event with a known name but other fields is an event of its own (default), or is discarded"},
 	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
-		"keep the newest events in memory, and write them when the command has ended"},
+		"keep the newest events in memory, and write them when the command ends"},
 	CLI_OPTION_SECONDS,
 	{"when", 0, "CONDITION",
-		"with --snapshot: write them each time this happens, such as 'span(shop:checkout) > 20ms'; see 'kymo help add-trigger'"},
+		"with --snapshot: write them each time CONDITION is met, such as 'span(shop:checkout) > 20ms'; see 'kymo help add-trigger'"},
 	{"rate", 0, "N/PERIOD", "with --when: at most N snapshots in each PERIOD (default 1/1m)"},
 	{"keep", 0, "N|SIZE",
-		"with --when: keep the newest N snapshots, or those that have this size together"},
+		"with --when: keep the newest N snapshots, or the newest that have SIZE together"},
 	{"report", 0, NULL,
-		"write a page that shows the trace, DIR.html, and record the context procname unless -t is given"},
-	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
+		"write a page that shows the trace to DIR.html; unless -t is given, record the context procname, too"},
+	{"no-summary", 0, NULL, "print nothing at the end, unless something failed"},
 	{0},
 };
 
@@ -944,19 +945,21 @@ static int run(struct cli *cli)
 const struct cli_command cmd_record = {
 	.name = "record",
 	.synopsis = "[-o DIR] [-e PATTERN]... [-t TYPE]... [--with=LIST] [--] COMMAND [ARG]...",
-	.help = "run a command and record the events of its programs",
+	.help = "run a command, and record its events",
 	.details =
-		"The trace goes to a new directory COMMAND-YYYYMMDD-HHMMSS below $KYMO_HOME or\n"
-		"$HOME/kymo-traces. The recording ends with the command. The exit code is the command's;\n"
-		"127 when it was not found, 126 when it could not be run, 1 when it was not run because\n"
-		"there can be no trace, 2 for wrong usage. Standard output is the command's alone: the summary,\n"
-		"and the object of --json, go to standard error. With --snapshot, full buffers do not discard new events but\n"
-		"overwrite the oldest: --subbuf-size and --num-subbuf say how many of the last there will be.\n"
-		"With --when too, it is a flight recorder: each time the condition is met, at most once a minute, what\n"
-		"the buffers hold is written into a directory of its own below DIR, and nothing at the end.\n"
-		"With --blocking-timeout=inf, no event is lost: the command waits while its buffers are full\n"
-		"(it gets KYMO_ALLOW_BLOCKING=1). With --shm-path, the buffers are files, best in a tmpfs\n"
-		"(/dev/shm/NAME), from which 'kymo recover DIR' completes the trace when everything was killed.\n",
+		"The trace is a new directory COMMAND-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces. The\n"
+		"recording ends when the command ends. Only the command writes to standard output; the summary, and\n"
+		"the object of --json, go to standard error.\n"
+		"The exit code is that of the command; 127 if the command was not found, 126 if it could not be run,\n"
+		"1 if it was not run because no trace can be created, 2 for wrong usage.\n"
+		"With --snapshot, full buffers overwrite the oldest events instead of discarding new ones;\n"
+		"--subbuf-size and --num-subbuf set how many events they hold. With --when too, the contents of the\n"
+		"buffers are written to a new directory below DIR each time the condition is met, at most once a\n"
+		"minute. Nothing is written when the command ends.\n"
+		"With --blocking-timeout=inf, no event is lost: the command waits while its buffers are full. It gets\n"
+		"KYMO_ALLOW_BLOCKING=1.\n"
+		"With --shm-path, the buffers are files in DIR, which should be in a tmpfs (/dev/shm/NAME). If the\n"
+		"command and the daemons are all killed, 'kymo recover DIR' completes the trace.\n",
 	.options = options,
 	.mode = CLI_PARSE_UNTIL_ARG,
 	.min_args = 1,

@@ -11,7 +11,7 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR",
-		"write a trace of its own, of what the buffers hold; must be new or empty"},
+		"write the contents of the buffers as a trace of its own; must be new or empty"},
 	{0},
 };
 
@@ -144,10 +144,11 @@ const struct cli_command cmd_recover = {
 	.synopsis = "DIR [-o DIR]",
 	.help = "complete the trace of a session that was killed, from its buffers",
 	.details =
-		"For sessions made with 'kymo create --shm-path=DIR', when the session daemon, its consumer and\n"
-		"the applications were all killed. The session's trace is completed where it is, and DIR removed.\n"
-		"With --output, DIR is left as it is, and may be a copy, made at any time: a new trace is written\n"
-		"of all that the buffers hold, of which the session's own trace may have a part already.\n",
+		"Use it for a session that was created with 'kymo create --shm-path=DIR', after the session daemon, its\n"
+		"consumer and the applications were all killed. The command completes the session's trace, and removes\n"
+		"DIR.\n"
+		"With --output, it writes all that the buffers hold to a new trace, and does not change DIR. DIR may\n"
+		"then be a copy that was made at any time. The session's own trace may have some of these events, too.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

@@ -32,12 +32,12 @@ static int run(struct cli *cli)
 const struct cli_command cmd_regenerate = {
 	.name = "regenerate",
 	.synopsis = "statedump [-s SESSION]",
-	.help = "have applications record their state in a started session again",
+	.help = "let applications record their state again, in a session that records",
 	.details =
-		"Applications record their state when a session starts. This command makes them record it in that\n"
-		"session again: with kymo_statedump:* the files that they consist of, with kymo_vm:* the virtual\n"
-		"machines that run, with kymo_* all state of the system, and the state dumps that applications\n"
-		"register themselves. Other sessions do not get it.\n",
+		"Applications record their state when a session starts. This command makes them record it again, in\n"
+		"this session only. It depends on the session's rules: with kymo_statedump:*, the files from which\n"
+		"programs are loaded; with kymo_vm:*, the virtual machines that run; with kymo_*, all state of the\n"
+		"system. State dumps that applications register themselves are recorded, too.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

@@ -13,13 +13,14 @@
 #define DEFAULT_FILE "kymo-report.html"
 
 static const struct cli_option options[] = {
-	{"output", 'o', "FILE", "the page; default: " DEFAULT_FILE " in the current directory"},
+	{"output", 'o', "FILE",
+		"write the page to FILE; default: " DEFAULT_FILE " in the current directory"},
 	{"detail", 0, "N",
-		"list at most N events with their fields, the first half and the last (default 5000000)"},
+		"list at most N events with their fields: half from the start, half from the end (default 5000000)"},
 	{"explain", 0, "SPAN",
-		"also say why the slow instances of SPAN are slow, with links to examples"},
+		"also show why the slow instances of SPAN are slow, with links to examples"},
 	{"symbols", 0, "+[=DIR|FIELD,...]",
-		"look for the files of programs, whose functions the page names, in DIR (with '/') first"},
+		"look for the files of programs in DIR (with '/') first, to name their functions"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -170,8 +171,8 @@ const struct cli_command cmd_report = {
 		"[TRACE]... [-o FILE] [--detail=N] [--explain=SPAN] [--symbols] " CLI_SELECT_SYNOPSIS,
 	.help = "write a trace as one HTML page: a timeline, statistics, all events",
 	.details =
-		"The page needs no network and nothing installed but a browser: send it to anybody. It shows threads,\n"
-		"spans, system calls, counters and losses over time; 'kymo stat' has the same figures. Press ? in the\n"
+		"The page needs only a browser and no network, so you can send it to anybody. It shows threads, spans,\n"
+		"system calls, counters and losses over time; 'kymo stat' has the same figures. Press ? in the\n"
 		"page for its keys. Without TRACE, the most recent trace is taken.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,

@@ -20,10 +20,10 @@ static const struct cli_option clear_options[] = {
 };
 
 static const struct cli_option enable_options[] = {
-	{"timer", 0, "USEC", "every so many microseconds; ms, s, m and h may follow"},
-	{"size", 0, "SIZE", "when so many bytes were written; K, M and G may follow"},
+	{"timer", 0, "USEC", "rotate with this period, in microseconds; ms, s, m and h may follow"},
+	{"size", 0, "SIZE", "rotate whenever so many bytes were written; K, M and G may follow"},
 	{"keep", 0, "+N|SIZE|AGE",
-		"keep so many chunks, bytes (K, M, G) or seconds (s, m, h, d) of them; repeatable"},
+		"keep the newest chunks: N of them, SIZE (K, M, G) or AGE (s, m, h, d); may be repeated"},
 	CLI_OPTION_MAX_DISK,
 	CLI_OPTION_KEEP_FREE,
 	CLI_OPTION_SESSION,
@@ -31,11 +31,11 @@ static const struct cli_option enable_options[] = {
 };
 
 static const struct cli_option disable_options[] = {
-	{"timer", 0, NULL, "no rotation by time any more"},
-	{"size", 0, NULL, "no rotation by size any more"},
+	{"timer", 0, NULL, "no longer rotate by time"},
+	{"size", 0, NULL, "no longer rotate by size"},
 	{"keep", 0, NULL, "keep all chunks from now on"},
-	{"max-disk", 0, NULL, "no bound of the trace any more"},
-	{"keep-free", 0, NULL, "no bound of the free space any more"},
+	{"max-disk", 0, NULL, "no longer limit the size of the trace"},
+	{"keep-free", 0, NULL, "no longer keep disk space free"},
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -167,11 +167,11 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_rotate = {
 	.name = "rotate",
 	.synopsis = "[[-s] NAME] [--no-wait]",
-	.help = "make what was recorded until now a trace of its own, and go on in the next",
+	.help = "move what was recorded until now to a trace of its own, and continue",
 	.details =
-		"The chunk, TRACE/archives/BEGIN-END-N, is complete: it can be read, moved and removed. Each\n"
-		"event is in one chunk; those of the present one are below TRACE/ust. Who reads TRACE reads all.\n"
-		"Where nothing was recorded, no chunk is made.\n",
+		"The chunk TRACE/archives/BEGIN-END-N is complete: it can be read, moved and removed. Each event is in\n"
+		"one chunk; the events of the current chunk are below TRACE/ust. Readers of TRACE read all chunks. If\n"
+		"nothing was recorded, no chunk is made.\n",
 	.options = rotate_options,
 	.max_args = 1,
 	.run = run_rotate,
@@ -180,7 +180,7 @@ const struct cli_command cmd_rotate = {
 const struct cli_command cmd_clear = {
 	.name = "clear",
 	.synopsis = "[[-s] NAME | -a] [--no-wait]",
-	.help = "throw away what was recorded until now, and go on",
+	.help = "remove the events recorded until now, and continue",
 	.details = "Buffers and files of the present chunk; chunks that 'kymo rotate' made stay.\n",
 	.options = clear_options,
 	.max_args = 1,
@@ -191,11 +191,11 @@ const struct cli_command cmd_enable_rotation = {
 	.name = "enable-rotation",
 	.synopsis =
 		"[[-s] NAME] [--timer=USEC] [--size=SIZE] [--keep=N|SIZE|AGE] [--max-disk=SIZE] [--keep-free=SIZE]",
-	.help = "rotate again and again, as 'kymo rotate' does",
+	.help = "rotate repeatedly, and limit the size of a trace",
 	.details =
-		"While the session records. A size is looked at ten times a second, and what was written\n"
-		"meanwhile belongs to the chunk too. --max-disk rotates at a quarter of that size, and --keep-free at\n"
-		"64 MiB, if not earlier. Removed chunks are counted in 'kymo status'.\n",
+		"The session is rotated while it records, as by 'kymo rotate'. Sizes are checked ten times a second, so\n"
+		"a chunk can be larger by what is written in that time. --max-disk rotates at a quarter of its SIZE,\n"
+		"and --keep-free every 64 MiB, or earlier. 'kymo status' counts the removed chunks.\n",
 	.options = enable_options,
 	.max_args = 1,
 	.run = run_enable,
@@ -204,8 +204,8 @@ const struct cli_command cmd_enable_rotation = {
 const struct cli_command cmd_disable_rotation = {
 	.name = "disable-rotation",
 	.synopsis = "[[-s] NAME] [--timer] [--size] [--keep] [--max-disk] [--keep-free]",
-	.help = "end what enable-rotation began",
-	.details = "Without an option, all of it.\n",
+	.help = "end repeated rotation, and the limits of enable-rotation",
+	.details = "Without options, ends all of them.\n",
 	.options = disable_options,
 	.max_args = 1,
 	.run = run_disable,

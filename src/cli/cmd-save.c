@@ -10,8 +10,8 @@
 static const struct cli_option options[] = {
 	CLI_OPTION_SESSION,
 	CLI_OPTION_ALL_SESSIONS,
-	{"output", 'o', "FILE", "write to this file, not to the standard output"},
-	{"force", 'f', NULL, "overwrite the file"},
+	{"output", 'o', "FILE", "write to this file instead of standard output"},
+	{"force", 'f', NULL, "overwrite the file if it exists"},
 	{0},
 };
 

@@ -127,11 +127,11 @@ static int run(struct cli *cli)
 const struct cli_command cmd_set = {
 	.name = "set",
 	.synopsis = "[-s SESSION] [-c CHANNEL] [KEY=VALUE]...",
-	.help = "change options of channels, also while they record; or show them",
+	.help = "show the options of channels, or change them, also while they record",
 	.details =
-		"Without KEY=VALUE, shows what options there are, their values, what they may be, and when a change is\n"
-		"in effect. The keys are the names of the options of 'kymo enable-channel', and 'mode' (discard or\n"
-		"overwrite). Either all of what is given is changed, or, where something is refused, nothing.\n",
+		"Without KEY=VALUE, shows the options, their values, the allowed values, and when a change takes effect.\n"
+		"The keys are the names of the options of 'kymo enable-channel', and 'mode' (discard or overwrite). If\n"
+		"one change is refused, none is made.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

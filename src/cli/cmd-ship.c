@@ -3,10 +3,13 @@
 #include "cli/shipper.h"
 
 static const struct cli_option options[] = {
-	{"once", 0, NULL, "send what is there, and do not wait for the end of the recording"},
+	{"once", 0, NULL,
+		"send the data that is there now, and do not wait for the end of the recording"},
 	CLI_OPTION_SPOOL,
-	{"name", 0, "NAME", "name of the directory at the other end (default: that of TRACE)"},
-	{"background", 'b', NULL, "return at once; 'kymo status' says how far it is"},
+	{"name", 0, "NAME",
+		"name of the trace's directory on the other host (default: its name here)"},
+	{"background", 'b', NULL,
+		"return at once, and send in the background; 'kymo status' shows how much was sent"},
 	{0},
 };
 
@@ -32,12 +35,13 @@ const struct cli_command cmd_ship = {
 	.synopsis = "TRACE URL [--spool=SIZE] [--name=NAME] [--once] [--background]",
 	.help = "send a trace to another host, also while it is recorded",
 	.details =
-		"URL is ssh://[USER@]HOST[:PORT]/DIR, or exec:COMMAND that leads to 'kymo receive\n"
-		"DIR' by its standard input and output. The trace can be read there at any time.\n"
-		"If the connection breaks, it is made again, and goes on where the other end is;\n"
-		"so does the command when it is run again. It ends when the recording has ended\n"
-		"and all has arrived. After a rotation the next part goes to a directory of its own.\n"
-		"With --spool the trace here is but a spool: it cannot be read.\n",
+		"URL is ssh://[USER@]HOST[:PORT]/DIR, or exec:COMMAND. COMMAND must connect its\n"
+		"standard input and output to 'kymo receive DIR'. The other host can read the trace at any\n"
+		"time.\n"
+		"If the connection breaks, the command connects again, and continues after the last data\n"
+		"that has arrived; it does the same when it is run again. It ends when the recording has\n"
+		"ended and all data has arrived. After a rotation, the next chunk goes to a directory of its\n"
+		"own. With --spool, the trace can no longer be read on this host.\n",
 	.options = options,
 	.min_args = 2,
 	.max_args = 2,

@@ -11,7 +11,7 @@ static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the snapshot; must be new or empty"},
 	{"name", 'n', "NAME", "the same as the argument NAME"},
 	{"max-size", 'm', "SIZE",
-		"at most so many bytes of events, the newest ones; K, M and G may follow"},
+		"write at most so many bytes of events, the newest ones; K, M and G may follow"},
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -100,10 +100,10 @@ const struct cli_command cmd_snapshot = {
 	.synopsis = "record [NAME] [-o DIR] [--max-size=SIZE] [-s SESSION]",
 	.help = "write what a session's buffers hold now, as a trace of its own",
 	.details =
-		"For sessions made with 'kymo create --snapshot', and for any other: its own trace is not\n"
-		"affected. The snapshot goes to a new directory NAME-N-YYYYMMDD-HHMMSS (NAME is 'snapshot'\n"
-		"unless given) below the session's directory, or, if that holds the session's trace, beside\n"
-		"it, as SESSION'S-DIRECTORY-NAME-N-YYYYMMDD-HHMMSS.\n",
+		"Any session will do, not only one that was created with 'kymo create --snapshot'. The session's\n"
+		"own trace is not affected. The snapshot is a new directory NAME-N-YYYYMMDD-HHMMSS below the\n"
+		"session's directory; NAME is 'snapshot' by default. If that directory holds the session's trace,\n"
+		"the new one is beside it: SESSION'S-DIRECTORY-NAME-N-YYYYMMDD-HHMMSS.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 2,

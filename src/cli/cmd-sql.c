@@ -340,16 +340,15 @@ static int run(struct cli *cli)
 const struct cli_command cmd_sql = {
 	.name = "sql",
 	.synopsis = "[TRACE]... ['SELECT ...'] [--csv]",
-	.help = "ask traces in SQL",
+	.help = "query traces with SQL",
 	.details =
-		"Nothing is imported: SQLite reads the trace, and only what a statement needs of it.\n"
-		"Tables: one for each name of events, as \"libc:malloc\", with ts, cpu, pid, tid, procname, stream,\n"
-		"the fields, the contexts; events, spans, lost, packets, streams, classes. Times are nanoseconds\n"
-		"since 1970. Functions beside SQLite's: percentile(x, p), hist(x), text_time(ts),\n"
-		"symbol(addr[, pid[, ts]]).\n"
-		"Without a statement, statements are read from standard input; .tables and .schema (also as\n"
-		"the statement) list what there is.\n"
-		"TRACE as for 'kymo view'; several are one trace.\n",
+		"Nothing is imported: SQLite reads only the parts of the trace that the statement needs.\n"
+		"Each name of events is a table, as \"libc:malloc\", with the columns ts, cpu, pid, tid, procname,\n"
+		"stream, the fields and the contexts. Further tables: events, spans, lost, packets, streams, classes.\n"
+		"Times are nanoseconds since 1970. Functions in addition to SQLite's: percentile(x, p), hist(x),\n"
+		"text_time(ts), symbol(addr[, pid[, ts]]).\n"
+		"Without a statement, statements are read from standard input; .tables and .schema (also as the\n"
+		"statement) list tables and columns. TRACE as for 'kymo view'; several are read as one trace.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

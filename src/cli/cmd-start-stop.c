@@ -113,7 +113,7 @@ static int run_destroy(struct cli *cli)
 const struct cli_command cmd_start = {
 	.name = "start",
 	.synopsis = SYNOPSIS,
-	.help = "begin to record",
+	.help = "start recording, or continue it after a stop",
 	.options = options,
 	.max_args = 1,
 	.run = run_state,
@@ -122,9 +122,9 @@ const struct cli_command cmd_start = {
 const struct cli_command cmd_stop = {
 	.name = "stop",
 	.synopsis = SYNOPSIS,
-	.help = "end recording; all recorded events are in the trace then",
+	.help = "stop recording; all recorded events are then in the trace",
 	.details =
-		"A stopped session can be started again. 'kymo pause' does less: it leaves the buffers as they are.\n",
+		"A stopped session can be started again. 'kymo pause' is faster: it does not empty the buffers.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run_stop,
@@ -133,12 +133,12 @@ const struct cli_command cmd_stop = {
 const struct cli_command cmd_pause = {
 	.name = "pause",
 	.synopsis = SYNOPSIS,
-	.help = "record nothing for a while; the buffers stay as they are",
+	.help = "suspend recording; the buffers keep their events",
 	.details =
-		"No application records any more when this returns, and none that starts meanwhile does, until 'kymo\n"
-		"resume' (or 'kymo start') goes on in the same trace. What was recorded stays in the buffers and is\n"
-		"written as always; snapshots show it, and in overwrite mode nothing more of it is overwritten.\n"
-		"'kymo stop' of a paused session writes everything out, as that of a started one.\n",
+		"When the command returns, no application records, and applications that start do not record either.\n"
+		"'kymo resume' (or 'kymo start') continues, in the same trace. Events that are in the buffers are\n"
+		"written to the trace as usual, and snapshots have them. In overwrite mode, they are no longer\n"
+		"overwritten. 'kymo stop' writes all events of a paused session, as of a started one.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run_state,
@@ -147,7 +147,7 @@ const struct cli_command cmd_pause = {
 const struct cli_command cmd_resume = {
 	.name = "resume",
 	.synopsis = SYNOPSIS,
-	.help = "go on recording after a pause",
+	.help = "continue to record after a pause",
 	.options = options,
 	.max_args = 1,
 	.run = run_state,
@@ -156,7 +156,7 @@ const struct cli_command cmd_resume = {
 const struct cli_command cmd_destroy = {
 	.name = "destroy",
 	.synopsis = SYNOPSIS,
-	.help = "stop a session and forget it; its trace stays",
+	.help = "stop a session and remove it; its trace stays",
 	.options = options,
 	.max_args = 1,
 	.run = run_destroy,

@@ -399,13 +399,13 @@ static const struct cli_option options_of_stat[] = {
 	{"by", 0, "NAME,...",
 		"count by values: name, process, thread, cpu, stream, or a field or context"},
 	{"latency", 0, "+A..B,...",
-		"the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
-	{"hist", 0, "+FIELD", "the distribution of a field of numbers"},
-	{"top", 0, "+FIELD", "the events with the greatest values of a field of numbers"},
+		"measure the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
+	{"hist", 0, "+FIELD", "show the distribution of a numeric field"},
+	{"top", 0, "+FIELD", "list the events with the greatest values of a numeric field"},
 	{"locks", 0, NULL,
-		"who waited for which lock, held by whom, and where: of 'kymo record --with=pthread'"},
+		"show waiting times and holders of locks, in a trace of 'kymo record --with=pthread'"},
 	{"memory", 0, NULL,
-		"who allocated, how much was in use, and what was never released: of 'kymo record --with=libc'"},
+		"show allocations, memory in use and memory never released, in a trace of 'kymo record --with=libc'"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -414,14 +414,15 @@ const struct cli_command cmd_stat = {
 	.name = "stat",
 	.synopsis =
 		"[TRACE]... [--by=NAME,...] [--latency=A..B[,key=FIELD+FIELD][,nest|fifo]] [--hist=FIELD] [--top=FIELD] [--locks] [--memory] " CLI_SELECT_SYNOPSIS,
-	.help = "count the events of a trace, recorded and discarded; report how long spans took",
+	.help = "count the recorded and discarded events of a trace; show how long spans took",
 	.details =
-		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are counted together; without it,\n"
-		"the most recent trace below $KYMO_HOME or $HOME/kymo-traces is taken.\n"
+		"TRACE is a directory of CTF traces, of Kymo or another tracer; several are counted together. Default:\n"
+		"the newest trace below $KYMO_HOME or $HOME/kymo-traces.\n"
 		"Percentiles are at most 0.1 % off; all else is exact.\n"
-		"--latency, --hist and --top may be repeated, together. A key is a list of fields, or thread,\n"
-		"process, cpu, stream: only events with the same key are paired. Of several A with one key the\n"
-		"last ends first; with fifo, the first. An A and a B with records missing between them are no pair.\n" CLI_SELECT_DETAILS,
+		"--latency, --hist and --top may be repeated, and used together. A key is a list of fields, or thread,\n"
+		"process, cpu, stream: A and B are a pair only if they have the same key. If several A with one key are\n"
+		"open, B ends the last one, or with fifo the first one. If records are missing between A and B, they\n"
+		"are not a pair.\n" CLI_SELECT_DETAILS,
 	.options = options_of_stat,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

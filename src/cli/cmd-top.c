@@ -526,7 +526,7 @@ static const struct cli_option options[] = {
 const struct cli_command cmd_top = {
 	.name = "top",
 	.synopsis = "[[-s] NAME] [--by=event|process|thread] [-d TIME] [--rounds=N]",
-	.help = "show what a session records now: events a second by name, process or thread",
+	.help = "show what a session records now: events per second by name, process or thread",
 	.details =
 		"On a terminal, e, p and t choose what is counted, and q ends it. It ends by itself when the\n"
 		"session stops. Events are counted when the consumer has written them: about a second later.\n"

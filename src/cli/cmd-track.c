@@ -10,11 +10,11 @@
 #include "cli/track.h"
 
 static const struct cli_option options[] = {
-	{"vpid", 0, "+PID,..", "processes, as they are numbered in their PID namespace; or 'all'"},
+	{"vpid", 0, "+PID,..", "processes, by their number in their own PID namespace; or 'all'"},
 	{"vuid", 0, "+USER,..", "users, by name or number; or 'all'"},
 	{"vgid", 0, "+GROUP,..", "groups, by name or number; or 'all'"},
 	{"pid", 'p', "+PID,..",
-		"for kernel events: processes, and their children from then on; or 'all'"},
+		"for kernel events: processes, and children that they create from then on; or 'all'"},
 	{"all", 'a', NULL, "the same as --vpid=all --vuid=all --vgid=all --pid=all"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_USERSPACE,
@@ -127,11 +127,12 @@ static int run(struct cli *cli)
 	return CLI_OK;
 }
 
-#define DETAILS                                                                                                                \
-	"A session records the applications whose process, user and group it all tracks: at first it tracks all. The first\n"  \
-	"'kymo track --vpid=5' narrows the processes down to 5, each further one adds to them; 'kymo untrack --vpid=5'\n"      \
-	"takes it out again, 'kymo untrack --vpid=all' leaves none, and 'kymo track --vpid=all' tracks all again. Users and\n" \
-	"groups are those that an application had when it connected to the session daemon.\n"
+#define DETAILS                                                                                                         \
+	"A session records an application if it tracks its process, its user and its group. At first, it tracks all.\n" \
+	"After the first 'kymo track --vpid=5', only process 5 is tracked; each further command adds to the tracked\n"  \
+	"processes. 'kymo untrack --vpid=5' removes process 5; 'kymo untrack --vpid=all' removes all; 'kymo track\n"    \
+	"--vpid=all' tracks all again. The user and the group are those that an application had when it connected to\n" \
+	"the session daemon.\n"
 
 const struct cli_command cmd_track = {
 	.name = "track",
@@ -147,7 +148,7 @@ const struct cli_command cmd_untrack = {
 	.name = "untrack",
 	.synopsis =
 		"[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] [--pid=PID,..] | -a [-s SESSION]",
-	.help = "record these processes, users and groups no more",
+	.help = "no longer record these processes, users and groups",
 	.details = DETAILS,
 	.options = options,
 	.run = run,

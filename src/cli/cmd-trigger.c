@@ -9,12 +9,12 @@
 
 static const struct cli_option add_options[] = {
 	{"when", 0, "CONDITION",
-		"what the trigger waits for, such as 'span(shop:checkout) > 20ms' or 'discarded'"},
-	{"do", 0, "ACTION,...", "what it does: notify, snapshot, start, stop, rotate, run:COMMAND"},
+		"the condition, such as 'span(shop:checkout) > 20ms' or 'discarded'"},
+	{"do", 0, "ACTION,...", "the actions: notify, snapshot, start, stop, rotate, run:COMMAND"},
 	{"rate", 0, "N/PERIOD",
-		"at most N times in each PERIOD (default: 1/1m with a snapshot, else 1/1s)"},
+		"act at most N times in each PERIOD (default: 1/1m with a snapshot, else 1/1s)"},
 	{"keep", 0, "N|SIZE",
-		"keep the newest N snapshots, or those that have this size together (500M)"},
+		"keep the newest N snapshots, or the newest that have SIZE together (500M)"},
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -129,14 +129,16 @@ const struct cli_command cmd_add_trigger = {
 	.name = "add-trigger",
 	.synopsis =
 		"[NAME] --when=CONDITION --do=ACTION,... [--rate=N/PERIOD] [--keep=N|SIZE] [-s SESSION]",
-	.help = "make a session act when something happens",
+	.help = "let a session act, for example write a snapshot, when something happens",
 	.details =
-		"Conditions that programs decide: 'event(PATTERN[, LEVEL]) [&& FILTER]', 'span(PATTERN) > TIME': a snapshot\n"
-		"holds the event and what led to it. Others: 'events/s > N', 'bytes/s > SIZE' (or '<'), 'discarded [> N]' events, 'buffers > N%' in use,\n"
-		"'size > SIZE' of the trace, 'disk-free < SIZE' or '< N%', 'consumer-failing', 'rotated', and 'died' or\n"
-		"'died(PATTERN)': a traced program ended by a signal. 'kymo watch' shows what triggers do. A snapshot\n"
-		"has the trigger's name, and its metadata says what triggered it. A command runs as the session's\n"
-		"owner, if kymo-sessiond was started with --allow-commands.\n",
+		"Programs check these conditions at each event: 'event(PATTERN[, LEVEL]) [&& FILTER]' and\n"
+		"'span(PATTERN) > TIME'. A snapshot then has the event and those before it.\n"
+		"The session daemon checks the others: 'events/s > N', 'bytes/s > SIZE' (or '<'), 'discarded [> N]'\n"
+		"events, 'buffers > N%' in use, 'size > SIZE' of the trace, 'disk-free < SIZE' or '< N%',\n"
+		"'consumer-failing', 'rotated', and 'died' or 'died(PATTERN)': a signal ended a traced program.\n"
+		"A snapshot has the trigger's name, and its metadata says what triggered it. A command runs with the\n"
+		"rights of the session's owner, if kymo-sessiond was started with --allow-commands.\n"
+		"'kymo watch' shows what triggers do.\n",
 	.options = add_options,
 	.max_args = 1,
 	.run = run_add,

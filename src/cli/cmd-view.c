@@ -25,13 +25,14 @@ static const struct cli_option options[] = {
 	{"format", 0, "FORMAT", "text (default) or json: one object on each line"},
 	CLI_SELECT_OPTIONS,
 	{"fields", 0, "NAME,...",
-		"show these fields and contexts only; events without any are left out"},
+		"show only these fields and contexts; leave out events that have none of them"},
 	CLI_SYMBOLS_OPTION,
 	{"time", 0, "FORM",
 		"local (default), utc, date, seconds (since 1970), relative (to the first)"},
 	{"tail", 0, "N", "only the last N events"},
 	{"follow", 0, NULL, "print further events while the trace is recorded"},
-	{"delay", 0, "TIME", "with --follow: how late packets may come (default: 2s)"},
+	{"delay", 0, "TIME",
+		"with --follow: print events this long after they were written (default: 2s)"},
 	{"no-pager", 0, NULL, "do not start a pager on a terminal"},
 	{0},
 };
@@ -526,9 +527,9 @@ const struct cli_command cmd_view = {
 		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--symbols] [--time=FORM] [--tail=N] [--follow] " CLI_SELECT_SYNOPSIS,
 	.help = "print the events of a trace",
 	.details =
-		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are one sequence; without it, the\n"
-		"most recent trace below $KYMO_HOME or $HOME/kymo-traces is taken. The text is that of\n"
-		"babeltrace2. What was discarded, and what is damaged, is reported on the standard error output.\n" CLI_SELECT_DETAILS,
+		"TRACE is a directory of CTF traces, of Kymo or another tracer; the events of several are printed in the\n"
+		"order of time. Default: the newest trace below $KYMO_HOME or $HOME/kymo-traces. The text is that of\n"
+		"babeltrace2. Discarded events and damage are reported on standard error.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

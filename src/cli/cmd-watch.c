@@ -13,9 +13,9 @@
 #define TAKEOVER_TRIES 100 /* after a successor has started */
 
 static const struct cli_option options[] = {
-	{"all", 'a', NULL, "also what happened before, as far as the session daemon has kept it"},
+	{"all", 'a', NULL, "print earlier messages, too: the last 256 of each user"},
 	{"count", 'n', "N", "end after N messages"},
-	{"session", 's', "SESSION", "of this session; without it, of all"},
+	{"session", 's', "SESSION", "messages of this session; without it, of all sessions"},
 	{0},
 };
 
@@ -165,11 +165,11 @@ static int run(struct cli *cli)
 const struct cli_command cmd_watch = {
 	.name = "watch",
 	.synopsis = "[[-s] SESSION] [-a] [-n N]",
-	.help = "print what triggers do, while they do it",
+	.help = "print the actions of triggers as they happen",
 	.details =
-		"One line, or with --json one object, for each message: a trigger fired, a snapshot was written, an\n"
-		"action failed. Ends when the session is destroyed, or the session daemon ends. If the daemon is killed,\n"
-		"waits for its successor.\n",
+		"Prints one line, or with --json one object, for each message: a trigger fired, a snapshot was written,\n"
+		"an action failed. Ends when the session is destroyed, or when the session daemon ends. If the daemon is\n"
+		"killed, waits for its successor and continues.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

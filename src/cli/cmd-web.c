@@ -7,9 +7,10 @@
 #include "cli/cli.h"
 
 static const struct cli_option options[] = {
-	{"listen", 0, "ADDRESS:PORT", "listen there; default 127.0.0.1 and any free port"},
+	{"listen", 0, "ADDRESS:PORT",
+		"listen at this address (default: 127.0.0.1 and any free port)"},
 	{"detail", 0, "N",
-		"send at most N events for what is shown, a tenth of them with their fields (default 3000000)"},
+		"send at most N events for the part that is shown, a tenth of them with their fields (default 3000000)"},
 	{0},
 };
 
@@ -299,9 +300,9 @@ const struct cli_command cmd_web = {
 	.synopsis = "[TRACE|SESSION] [--listen=ADDRESS:PORT] [--detail=N]",
 	.help = "show a trace or a running session in a browser",
 	.details =
-		"Prints a link to the page that 'kymo report' writes, served from this machine: its parts are read\n"
-		"when they are looked at, so the trace may be of any size, and a running session grows on the screen.\n"
-		"Only who has the link can read it. To look from elsewhere, forward the port: ssh -L 8080:127.0.0.1:8080.\n",
+		"Serves the page that 'kymo report' writes to browsers, and prints the link to it. It reads parts of the\n"
+		"trace when a browser shows them, so the trace may be of any size. The page of a running session grows.\n"
+		"Only those who have the link can read it. From another machine: ssh -L 8080:127.0.0.1:8080.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

@@ -39,7 +39,7 @@ void cli_help_command(FILE *to, const struct cli_command *command)
 
 void cli_help_all(FILE *to)
 {
-	fputs("kymo - trace programs: record their events, look at them\n\n"
+	fputs("kymo - trace programs: record their events and show them\n\n"
 	      "Usage: kymo COMMAND [OPTION]... [ARGUMENT]...\n\n"
 	      "Commands:\n",
 		to);
@@ -47,12 +47,12 @@ void cli_help_all(FILE *to)
 		if (!cli_commands[i]->internal)
 			fprintf(to, "  %-18s%s\n", cli_commands[i]->name, cli_commands[i]->help);
 	fputs("\nA first trace:\n"
-	      "  kymo record ./program        runs it and records all its events\n"
-	      "  kymo view                    shows the trace made last\n\n"
+	      "  kymo record ./program        run the program and record all its events\n"
+	      "  kymo view                    show the newest trace\n\n"
 
-	      "Options for all: --json (one JSON object as result), --help, --version. In front of COMMAND:\n"
-	      "  -q, --quiet        print errors alone\n"
-	      "  -v, --verbose      let a session daemon that is started log more\n"
+	      "Options of all commands: --json (print one JSON object), --help, --version. Before COMMAND:\n"
+	      "  -q, --quiet        print errors only\n"
+	      "  -v, --verbose      if a session daemon is started, let it log more\n"
 	      "  -n, --no-sessiond  start no session daemon\n",
 		to);
 }

@@ -47,10 +47,10 @@ char *cli_param_name(char *key);
 /* Adds a channel's option, by the name that users write. The daemon checks the value. */
 int cli_params_option(
 	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
-#define CLI_OPTION_ABSOLUTE_CLOCK                                                                  \
-	{                                                                                          \
-		"absolute-clock", 0, NULL,                                                         \
-			"the trace is to be read together with traces of other hosts or boots"     \
+#define CLI_OPTION_ABSOLUTE_CLOCK                                                                       \
+	{                                                                                               \
+		"absolute-clock", 0, NULL,                                                              \
+			"mark the clock, to read the trace together with those of other hosts or boots" \
 	}
 /* Adds KEY=VALUE, an option of a channel. */
 int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair);
@@ -91,7 +91,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_EVENT                                                                           \
 	{                                                                                          \
 		"event", 'e', "+PATTERN",                                                          \
-			"record what matches PATTERN[,PATTERN]..., not all; may be repeated"       \
+			"record only events that match PATTERN[,PATTERN]...; may be repeated"      \
 	}
 #define CLI_OPTION_FILTER                                                                          \
 	{                                                                                          \
@@ -110,22 +110,22 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_BURST_SIZE                                                                      \
 	{                                                                                          \
 		"burst-size", 0, "SIZE",                                                           \
-			"to how many bytes a CPU's buffer may grow while the consumer is late"     \
+			"the size up to which a CPU's buffer grows while the consumer is late"     \
 	}
-#define CLI_OPTION_BUFFERS                                                                                                 \
-	{                                                                                                                  \
-		"buffers", 0, "cpu|thread|process|auto",                                                                   \
-			"a buffer for each CPU (default), thread, or CPU of each process; auto: the last for root's alone" \
+#define CLI_OPTION_BUFFERS                                                                                                                                           \
+	{                                                                                                                                                            \
+		"buffers", 0, "cpu|thread|process|auto",                                                                                                             \
+			"one buffer for each CPU (default), for each thread, or for each CPU of each process; auto: process for root's applications, cpu for others" \
 	}
 #define CLI_OPTION_POOL_SIZE                                                                       \
 	{                                                                                          \
 		"pool-size", 0, "N",                                                               \
-			"with --buffers=thread: so many are made ready before threads come (10)"   \
+			"with --buffers=thread: buffers allocated in advance for new threads (10)" \
 	}
 #define CLI_OPTION_BLOCKING_TIMEOUT                                                                                \
 	{                                                                                                          \
 		"blocking-timeout", 0, "USEC|inf",                                                                 \
-			"let events wait so long for room, in applications with KYMO_ALLOW_BLOCKING=1 (default 0)" \
+			"how long an event waits for room, in applications with KYMO_ALLOW_BLOCKING=1 (default 0)" \
 	}
 #define CLI_OPTION_SECONDS                                                                         \
 	{                                                                                          \
@@ -135,17 +135,17 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_MAX_DISK                                                                        \
 	{                                                                                          \
 		"max-disk", 0, "SIZE",                                                             \
-			"bytes of the trace on disk, at most: the oldest chunks are removed"       \
+			"limit of the trace's size on disk: the oldest chunks are removed"         \
 	}
 #define CLI_OPTION_KEEP_FREE                                                                       \
 	{                                                                                          \
 		"keep-free", 0, "SIZE",                                                            \
 			"remove the oldest chunks while less than this is free on the disk"        \
 	}
-#define CLI_OPTION_SHM_PATH                                                                        \
-	{                                                                                          \
-		"shm-path", 0, "DIR",                                                              \
-			"keep the buffers in files, for 'kymo recover'; must be new or empty"      \
+#define CLI_OPTION_SHM_PATH                                                                          \
+	{                                                                                            \
+		"shm-path", 0, "DIR",                                                                \
+			"keep the buffers in files in DIR, for 'kymo recover'; must be new or empty" \
 	}
 
 #endif

@@ -9,13 +9,13 @@
 
 #include "cli/cli.h"
 
-#define CLI_OPTIONS_PROBES                                                                                                    \
-	{"probe", 0, "+SYMBOL[+OFF]", "an event where the kernel gets to this place"},                                        \
-		{"function", 0, "+PATTERN",                                                                                   \
-			"events where these functions of the kernel begin and end"},                                          \
-	{                                                                                                                     \
-		"userspace-probe", 0, "+PATH:SYMBOL[+OFF]",                                                                   \
-			"an event where any process gets to this place of a program; 'sdt:PATH:PROVIDER:NAME': its own probe" \
+#define CLI_OPTIONS_PROBES                                                                                                            \
+	{"probe", 0, "+SYMBOL[+OFF]", "record an event when the kernel reaches this place"},                                          \
+		{"function", 0, "+PATTERN",                                                                                           \
+			"record events when these functions of the kernel begin and end"},                                            \
+	{                                                                                                                             \
+		"userspace-probe", 0, "+PATH:SYMBOL[+OFF]",                                                                           \
+			"record an event when a process reaches this place of a program; 'sdt:PATH:PROVIDER:NAME': a SystemTap probe" \
 	}
 
 /* The options, then NULL. */

@@ -16,13 +16,13 @@
 #define CLI_SELECT_OPTIONS \
 	{"event", 'e', "PATTERN,...", "only events whose names match: '*' is any text, '!PATTERN' excludes"}, \
 	{"filter", 'f', "EXPR", "only events for which EXPR is true: see kymo-filter(7)"}, \
-	{"begin", 0, "TIME", "leave out what was before"}, \
-	{"end", 0, "TIME", "leave out what was after"}
+	{"begin", 0, "TIME", "leave out earlier events"}, \
+	{"end", 0, "TIME", "leave out later events"}
 /* clang-format on */
 #define CLI_SELECT_SYNOPSIS "[-e PATTERN,...] [-f EXPR] [--begin=TIME] [--end=TIME]"
-#define CLI_SELECT_DETAILS                                                                              \
-	"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date, of the first event's day),\n" \
-	"seconds since 1970, +DURATION from the first event, or -DURATION before the last.\n"           \
+#define CLI_SELECT_DETAILS                                                                                   \
+	"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date: on the day of the first event),\n" \
+	"seconds since 1970, +DURATION from the first event, or -DURATION before the last.\n"                \
 	"DURATION is a number with ns, us, ms, s (or nothing), m or h.\n"
 
 /* A limit of time. */

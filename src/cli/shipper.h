@@ -8,10 +8,10 @@
 #include "cli/route.h"
 #include "cli/shipping.h"
 
-#define CLI_OPTION_SPOOL                                                                           \
-	{                                                                                          \
-		"spool", 0, "SIZE",                                                                \
-			"give back the space of what has arrived; keep at most SIZE that has not"  \
+#define CLI_OPTION_SPOOL                                                                                \
+	{                                                                                               \
+		"spool", 0, "SIZE",                                                                     \
+			"free the disk space of data that has arrived; keep at most SIZE of other data" \
 	}
 
 struct shipper {
