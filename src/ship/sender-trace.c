@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "ship/files.h"
+#include "ship/sender-internal.h"
+
+#define RECORDING ".recording"
+
+int sender_fail(struct sender *s, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->why, sizeof(s->why), fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+struct sender_file *sender_file_get(struct sender *s, const char *path)
+{
+	struct sender_file *files;
+
+	for (size_t i = 0; i < s->n_files; i++)
+		if (!strcmp(s->files[i].path, path))
+			return &s->files[i];
+	if (s->n_files == SEGMENT_FILES_MAX || !segment_path_valid(path, strlen(path)))
+		return NULL;
+	files = reallocarray(s->files, s->n_files + 1, sizeof(*files));
+	if (!files)
+		return NULL;
+	s->files = files;
+	files[s->n_files] = (struct sender_file){.path = strdup(path), .number = -1};
+	return files[s->n_files].path ? &files[s->n_files++] : NULL;
+}
+
+int sender_file_open(const struct sender *s, const char *path)
+{
+	const int flags = (s->spool_max ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC;
+	const size_t n = strcspn(path, "/");
+
+	for (unsigned i = 0; path[n] && i < s->n_tops; i++)
+		if (strlen(s->tops[i].name) == n && !memcmp(s->tops[i].name, path, n))
+			return openat(s->tops[i].fd, path + n + 1, flags);
+	return openat(s->trace, path, flags);
+}
+
+static bool is_top(const struct sender *s, const char *name)
+{
+	for (unsigned i = 0; i < s->n_tops; i++)
+		if (!strcmp(s->tops[i].name, name))
+			return true;
+	return false;
+}
+
+/* Opens directories that have come since. */
+static int find_tops(struct sender *s)
+{
+	int copy = openat(s->trace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *e;
+
+	if (!d) {
+		ky_close(copy);
+		return -errno;
+	}
+	watch_add(&s->watch, s->trace, ".");
+	while ((e = readdir(d)) && s->n_tops < SENDER_TOPS_MAX) {
+		int fd;
+
+		if (e->d_name[0] == '.' || !strcmp(e->d_name, "archives") || is_top(s, e->d_name))
+			continue;
+		fd = openat(s->trace, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		snprintf(s->tops[s->n_tops].name, sizeof(s->tops[0].name), "%s", e->d_name);
+		s->tops[s->n_tops++].fd = fd;
+	}
+	closedir(d);
+	return 0;
+}
+
+bool sender_is_moved(const struct sender *s)
+{
+	struct stat there, mine;
+
+	for (unsigned i = 0; i < s->n_tops; i++)
+		if (fstat(s->tops[i].fd, &mine) < 0 ||
+			fstatat(s->trace, s->tops[i].name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+			mine.st_ino != there.st_ino)
+			return true;
+	return false;
+}
+
+bool sender_is_recorded(int trace)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(trace, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+void sender_read_watermark(struct sender *s)
+{
+	_cleanup_close_ int fd = openat(s->trace, KY_WATERMARK_NAME, O_RDONLY | O_CLOEXEC);
+
+	s->has_watermark = fd >= 0 && pread(fd, &s->watermark, sizeof(s->watermark), 0) ==
+					      sizeof(s->watermark);
+}
+
+/* The identifier stays with the directory: it is made by the first who ships it. */
+static int take_id(struct sender *s)
+{
+	const int dir = s->n_tops ? s->tops[0].fd : s->trace;
+	_cleanup_close_ int fd = openat(
+		dir, RECORDING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
+	if (pread(fd, s->id, sizeof(s->id), 0) == sizeof(s->id))
+		return 0;
+	if (getrandom(s->id, sizeof(s->id), 0) != sizeof(s->id))
+		return -EIO;
+	return pwrite(fd, s->id, sizeof(s->id), 0) == sizeof(s->id) ? 0 : -errno;
+}
+
+/* Directories in a fixed order, that of the first which has an identifier, or of names. */
+static void sort_tops(struct sender *s)
+{
+	for (unsigned i = 1; i < s->n_tops; i++) {
+		const bool has = !faccessat(s->tops[i].fd, RECORDING, F_OK, 0);
+		const bool first_has = !faccessat(s->tops[0].fd, RECORDING, F_OK, 0);
+
+		if (has == first_has ? strcmp(s->tops[i].name, s->tops[0].name) < 0 : has) {
+			const typeof(s->tops[0]) t = s->tops[0];
+
+			s->tops[0] = s->tops[i];
+			s->tops[i] = t;
+		}
+	}
+}
+
+int sender_init(struct sender *s, int trace, const char *name, bool once)
+{
+	int ret;
+
+	*s = (struct sender){.trace = trace, .once = once};
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	watch_init(&s->watch);
+	ret = find_tops(s);
+	if (!ret && !s->n_tops && faccessat(trace, "metadata", F_OK, 0) < 0)
+		return -ENOENT;
+	sort_tops(s);
+	return ret ? ret : take_id(s);
+}
+
+void sender_deinit(struct sender *s)
+{
+	for (unsigned i = 0; i < s->n_tops; i++)
+		close(s->tops[i].fd);
+	watch_deinit(&s->watch);
+	for (size_t i = 0; i < s->n_files; i++)
+		free(s->files[i].path);
+	free(s->files);
+}
+
+struct visit {
+	struct sender *s;
+	const char *top; /* "": the trace's directory */
+};
+
+static int visit_file(void *context, const char *path)
+{
+	const struct visit *v = context;
+	char whole[PATH_MAX];
+
+	if (!*v->top && strchr(path, '/'))
+		return 0; /* of a directory that has a walk of its own */
+	snprintf(whole, sizeof(whole), "%s%s%s", v->top, *v->top ? "/" : "", path);
+	return sender_file_get(v->s, whole) ? 0 : -ENAMETOOLONG;
+}
+
+static void enter_directory(void *context, int dir)
+{
+	const struct visit *v = context;
+
+	watch_add(&v->s->watch, dir, ".");
+}
+
+void sender_file_lost(struct sender *s, struct sender_file *f)
+{
+	if (!f->lost && f->sent < f->counts)
+		s->n_lost++;
+	f->lost = true;
+}
+
+/* How much of a stream, and of its index, counts. */
+static void look_at_stream(struct sender *s, const char *path)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	_cleanup_close_ int fd = sender_file_open(s, path);
+	_cleanup_close_ int index = -1;
+	uint64_t size, indexed;
+	struct sender_file *f;
+	struct stat st;
+
+	if (!files_index_of(path, name, sizeof(name)))
+		return;
+	index = sender_file_open(s, name);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		sender_file_lost(s, sender_file_get(s, path));
+		return;
+	}
+	size = (uint64_t)st.st_size;
+	indexed = index < 0 ? 0 : files_indexed(index, size, NULL);
+	f = sender_file_get(s, path);
+	f->counts = KY_MAX(f->counts, s->final ? size : indexed);
+	f = index < 0 ? NULL : sender_file_get(s, name);
+	if (f && files_indexed(index, size, &indexed))
+		f->counts = KY_MAX(f->counts, indexed);
+}
+
+static void look_at_other(struct sender *s, struct sender_file *f)
+{
+	_cleanup_close_ int fd = sender_file_open(s, f->path);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		sender_file_lost(s, f);
+		return;
+	}
+	if (strcmp(f->path + strlen(f->path) - KY_MIN(strlen(f->path), strlen("metadata")),
+		    "metadata") ||
+		s->final)
+		f->counts = KY_MAX(f->counts, (uint64_t)st.st_size);
+	else if ((uint64_t)st.st_size > f->read)
+		f->counts = KY_MAX(f->counts, files_readable(fd, f->counts, (uint64_t)st.st_size));
+	f->read = (uint64_t)st.st_size;
+}
+
+bool sender_file_is_stream(const struct sender_file *f)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+
+	return files_index_of(f->path, name, sizeof(name));
+}
+
+void sender_add_sizes(struct sender *s)
+{
+	s->size = s->acked = 0;
+	for (size_t i = 0; i < s->n_files; i++) {
+		s->size += s->files[i].counts;
+		s->acked += KY_MIN(s->files[i].acked, s->files[i].counts);
+	}
+}
+
+/* The watermark is read first: all that it speaks of is in the files then. */
+int sender_look(struct sender *s, bool final, bool moved)
+{
+	struct visit v = {.s = s, .top = ""};
+	int ret;
+
+	s->final = final;
+	s->moved = moved;
+	if (!moved) {
+		sender_read_watermark(s);
+		ret = find_tops(s);
+		if (ret < 0)
+			return sender_fail(s, ret, "%s: %s", s->name, strerror(-ret));
+	}
+	ret = s->n_tops ? 0 : files_walk(s->trace, visit_file, enter_directory, &v);
+	for (unsigned i = 0; !ret && i < s->n_tops; i++) {
+		v.top = s->tops[i].name;
+		ret = files_walk(s->tops[i].fd, visit_file, enter_directory, &v);
+	}
+	if (ret < 0)
+		return sender_fail(s, ret, "%s: %s", s->name, strerror(-ret));
+	for (size_t i = 0; i < s->n_files; i++)
+		if (sender_file_is_stream(&s->files[i]))
+			look_at_stream(s, s->files[i].path);
+	for (size_t i = 0; i < s->n_files; i++)
+		if (!sender_file_is_stream(&s->files[i]) &&
+			(final || !files_is_index(s->files[i].path)))
+			look_at_other(s, &s->files[i]);
+	sender_add_sizes(s);
+	return 0;
+}
+
+void packets_close(struct packets *p)
+{
+	ky_close(p->stream);
+	ky_close(p->index);
+}
+
+bool packets_open(const struct sender *s, const char *stream, struct packets *ret)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	struct stat st;
+
+	*ret = (struct packets){.stream = -1, .index = -1};
+	if (!files_index_of(stream, name, sizeof(name)))
+		return false;
+	ret->stream = sender_file_open(s, stream);
+	ret->index = sender_file_open(s, name);
+	if (ret->stream < 0 || ret->index < 0 || fstat(ret->index, &st) < 0 ||
+		(uint64_t)st.st_size < ky_index_offset(1)) {
+		packets_close(ret);
+		return false;
+	}
+	ret->n = ((uint64_t)st.st_size - ky_index_offset(0)) / sizeof(struct ky_index_entry);
+	return true;
+}
+
+bool packets_read(const struct packets *p, uint64_t i, struct ky_index_entry *ret)
+{
+	return i < p->n &&
+	       pread(p->index, ret, sizeof(*ret), (off_t)ky_index_offset(i)) == sizeof(*ret);
+}
+
+uint64_t packets_find(const struct packets *p, uint64_t at)
+{
+	uint64_t low = 0, high = p->n;
+	struct ky_index_entry e;
+
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+
+		if (packets_read(p, middle, &e) && e.offset + e.size <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* How much of a trace may be sent, while it grows, is rotated, and is removed. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "ship/sender-internal.h"
+
+#define PACKET 4096u
+
+static struct {
+	char path[64];
+	int dir, stream, index, metadata;
+	struct sender sender;
+} t;
+
+static int create(const char *path)
+{
+	int fd = openat(t.dir, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void append(int fd, const void *p, size_t n)
+{
+	assert_int_equal(write(fd, p, n), n);
+}
+
+static int set_up(void **state)
+{
+	const struct ky_index_header h = {KY_INDEX_MAGIC, KY_INDEX_VERSION, 48, 0};
+
+	snprintf(t.path, sizeof(t.path), "/tmp/kymo-test-sender-XXXXXX");
+	assert_non_null(mkdtemp(t.path));
+	t.dir = open(t.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(t.dir, "ust", 0755), 0);
+	assert_int_equal(mkdirat(t.dir, "ust/index", 0755), 0);
+	t.stream = create("ust/c_0");
+	t.index = create("ust/index/c_0.kyx");
+	t.metadata = create("ust/metadata");
+	append(t.index, &h, sizeof(h));
+	assert_int_equal(sender_init(&t.sender, t.dir, "t", false), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+
+	sender_deinit(&t.sender);
+	ky_close(t.stream);
+	ky_close(t.index);
+	ky_close(t.metadata);
+	ky_close(t.dir);
+	snprintf(command, sizeof(command), "rm -rf %s", t.path);
+	return system(command);
+}
+
+static void add_packet(void)
+{
+	static const char bytes[PACKET];
+
+	append(t.stream, bytes, sizeof(bytes));
+}
+
+static void add_entry(uint64_t number)
+{
+	const struct ky_index_entry e = {.offset = number * PACKET, .size = PACKET, .n_events = 1};
+
+	append(t.index, &e, sizeof(e));
+}
+
+static struct sender_file *look(const char *path, bool final)
+{
+	assert_int_equal(sender_look(&t.sender, final, sender_is_moved(&t.sender)), 0);
+	return sender_file_get(&t.sender, path);
+}
+
+/* A packet counts when its entry is in the index, and an entry when its packet is in the stream. */
+static void test_stream(void **state)
+{
+	add_packet();
+	assert_int_equal(look("ust/c_0", false)->counts, 0);
+	add_entry(0);
+	add_entry(1);
+	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(look("ust/index/c_0.kyx", false)->counts, ky_index_offset(1));
+	add_packet();
+	assert_int_equal(look("ust/c_0", false)->counts, 2 * PACKET);
+	assert_int_equal(look("ust/index/c_0.kyx", false)->counts, ky_index_offset(2));
+	assert_int_equal(t.sender.size, 2 * PACKET + ky_index_offset(2));
+}
+
+/* A consumer that was killed left a packet without an entry: at the end, that is sent too. */
+static void test_end(void **state)
+{
+	add_packet();
+	add_entry(0);
+	append(t.stream, "rest", 4);
+	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(look("ust/c_0", true)->counts, PACKET + 4);
+}
+
+/* Metadata counts up to the end of a declaration; at the end of the recording, all of it. */
+static void test_metadata(void **state)
+{
+	append(t.metadata, "event {\n};\n", 11);
+	append(t.metadata, "event {\n", 8);
+	assert_int_equal(look("ust/metadata", false)->counts, 11);
+	append(t.metadata, "};\n", 3);
+	assert_int_equal(look("ust/metadata", false)->counts, 22);
+	append(t.metadata, "event", 5);
+	assert_int_equal(look("ust/metadata", true)->counts, 27);
+}
+
+/* A rotation moves the directories: the sender reads them where they are, and nothing new. */
+static void test_rotation(void **state)
+{
+	int fd;
+
+	add_packet();
+	add_entry(0);
+	assert_false(sender_is_moved(&t.sender));
+	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(mkdirat(t.dir, "archives", 0755), 0);
+	assert_int_equal(renameat(t.dir, "ust", t.dir, "archives/ust"), 0);
+	assert_true(sender_is_moved(&t.sender));
+	assert_int_equal(mkdirat(t.dir, "ust", 0755), 0);
+	assert_true(sender_is_moved(&t.sender));
+	ky_close(create("ust/new_0"));
+	add_packet();
+	add_entry(1);
+	assert_int_equal(look("ust/c_0", true)->counts, 2 * PACKET);
+	fd = sender_file_open(&t.sender, "ust/c_0");
+	assert_true(fd >= 0);
+	ky_close(fd);
+	fd = sender_file_open(&t.sender, "ust/new_0");
+	assert_int_equal(fd, -1);
+	assert_int_equal(t.sender.n_lost, 0);
+}
+
+/* A file that was removed before all of it was sent is counted, once. */
+static void test_removed(void **state)
+{
+	add_packet();
+	add_entry(0);
+	look("ust/c_0", false);
+	assert_int_equal(unlinkat(t.dir, "ust/c_0", 0), 0);
+	assert_true(look("ust/c_0", false)->lost);
+	look("ust/c_0", false);
+	assert_int_equal(t.sender.n_lost, 1);
+}
+
+/* The identifier belongs to the recording: a directory that follows a rotation gets another. */
+static void test_identifier(void **state)
+{
+	struct sender again;
+
+	assert_int_equal(sender_init(&again, t.dir, "other", false), 0);
+	assert_memory_equal(again.id, t.sender.id, SEGMENT_ID_SIZE);
+	sender_deinit(&again);
+	assert_int_equal(renameat(t.dir, "ust", t.dir, "archives"), 0);
+	assert_int_equal(mkdirat(t.dir, "ust", 0755), 0);
+	assert_int_equal(sender_init(&again, t.dir, "t", false), 0);
+	assert_memory_not_equal(again.id, t.sender.id, SEGMENT_ID_SIZE);
+	sender_deinit(&again);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_stream, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_metadata, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rotation, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_identifier, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
