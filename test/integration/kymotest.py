@@ -454,6 +454,14 @@ class Kymo:
         self.started.append(app)
         return app
 
+    def wait_registered(self, *apps):
+        """
+        Waits until the daemon knows these programs: as long as no session records, they do not
+        wait for that when they start.
+        """
+        known = lambda: {a["pid"] for a in self.request(command="list-events", brief=True)["applications"]}
+        wait_for(lambda: known() >= {app.pid for app in apps}, "the program to register")
+
     def expect(self, app, wanted):
         """Waits for a line that the program must print; emit -w then waits for let_go()."""
         equal(app.stdout.readline().strip(), wanted, f"line of {app.args}")

@@ -25,7 +25,7 @@ def one_object(text):
 def waiting_app(k):
     app = k.spawn("emit", "-w", "-n", 5)
     k.expect(app, "ready")
-    wait_for(lambda: app.pid in [a["pid"] for a in k.request(command="list-events")["applications"]], "the program to register")
+    k.wait_registered(app)
     return app
 
 

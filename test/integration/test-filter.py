@@ -28,10 +28,7 @@ class Program:
         self.k, self.phase = k, 0
         self.app = k.spawn("filters", env=env)
         if k.daemon:
-            wait_for(lambda: self.registered(), "the program to register")
-
-    def registered(self):
-        return any(a["pid"] == self.app.pid for a in self.k.request(command="list-events")["applications"])
+            k.wait_registered(self.app)
 
     def emit(self, n=N):
         self.phase += 1

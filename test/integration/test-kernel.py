@@ -131,6 +131,7 @@ def test_order(k):
     out = begin(k, "--syscall", "write", channel=("--num-subbuf=32",), user=True)
     cpus = sorted(os.sched_getaffinity(0))
     apps = [spawn(k, N_ORDER, cpu) for cpu in cpus]
+    k.wait_registered(*(app for app, _ in apps))
     track_and_start(k, *(pid for _, pid in apps))
     for app, _ in apps:
         k.let_go(app)

@@ -181,7 +181,7 @@ def come_and_go(k, env=None):
     k.start_daemon()
     app = k.spawn("emit", "-t", THREADS, "-f", env=env)
     k.expect(app, "emitting")
-    wait_for(lambda: k.request(command="list-events")["applications"], "the program to register")
+    k.wait_registered(app)
     turns = Turns(k)
     turns.run()
     check(app.poll() is None, f"the program ended with {app.returncode} (KYMO_TEST_SEED={SEED})")

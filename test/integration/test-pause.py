@@ -24,6 +24,7 @@ def state(k):
 def ready(k, *args):
     app = k.spawn("emit", "-w", "-n", 100, *args)
     k.expect(app, "ready")
+    k.wait_registered(app)
     return app
 
 

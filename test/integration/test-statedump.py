@@ -32,6 +32,8 @@ def tell(k, app, line):
 def start(k, *lines, **options):
     app = k.spawn("statedump", *lines, **options)
     k.expect(app, "ready")
+    if k.daemon:
+        k.wait_registered(app)
     return app
 
 
@@ -138,7 +140,8 @@ def test_joining(k):
     first = k.record("*", session="first")
     second = k.record("state:*", session="second")
     for _ in range(5):
-        app = start(k, "register")
+        app = k.spawn("statedump", "register")
+        k.expect(app, "ready")
         quit_app(k, app)
     k.kymo("destroy", "-a")
     equal(names(first), times(5), "first")

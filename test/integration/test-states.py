@@ -8,7 +8,7 @@ state ends.
 import time
 
 import kymotest
-from kymotest import check, check_counts, equal, fields, read_trace
+from kymotest import check, check_counts, equal, fields, read_trace, wait_for
 
 LONG = "a text that is longer than sixteen bytes"
 
@@ -16,6 +16,7 @@ LONG = "a text that is longer than sixteen bytes"
 def start(k, *lines):
     app = k.spawn("states")
     k.expect(app, "ready")
+    k.wait_registered(app)
     tell(k, app, *lines)
     return app
 
@@ -129,6 +130,7 @@ def test_fork(k):
     app.stdin.write("fork\n")
     app.stdin.flush()
     k.expect(app, "ok")
+    wait_for(lambda: len(k.request(command="list-events", brief=True)["applications"]) == 2, "the child to register")
     tell(k, app, "set 2 22", "end 1", "set 3 30")
     equal(again(record(k, "child")), sorted([door(1, 10), door(2, 20), door(2, 22), door(3, 30)], key=str), "both processes' state")
     app.stdin.write("quit\n")

@@ -34,7 +34,7 @@ def explains(k, rule, *words, options=()):
 def waiting(k, name="rules"):
     app = k.spawn(name, "-w", 1)
     k.expect(app, "ready")
-    wait_for(lambda: k.request(command="list-events")["applications"], "the program to register")
+    k.wait_registered(app)
     return app
 
 

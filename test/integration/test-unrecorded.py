@@ -114,7 +114,7 @@ def test_nothing_is_said_without_reason(k):
     k.start_daemon()
     early = k.spawn("emit", "-n", 10, "-w")
     k.expect(early, "ready")
-    wait_for(lambda: k.request(command="list-events")["applications"], "the program to be known")
+    k.wait_registered(early)
     out = k.record("emit:*")
     for _ in range(10):
         k.app("emit", "-n", 10)
@@ -145,7 +145,7 @@ def test_run_directory_replaced(k):
     k.start_daemon()
     app = k.spawn("emit", "-n", 10, "-w")
     k.expect(app, "ready")
-    wait_for(lambda: k.request(command="list-events")["applications"], "the program to be known")
+    k.wait_registered(app)
     os.kill(app.pid, signal.SIGSTOP)
     shutil.rmtree(k.rundir)
     k.daemon.wait(timeout=kymotest.TIMEOUT)

@@ -260,6 +260,7 @@ def test_members_of_the_group(k):
     system_daemon(k)
     alice, carol, dave = (User(k, name) for name in ("alice", "carol", "dave"))
     app = alice.emit(5)
+    k.wait_registered(app)
     out = carol.record("hers")
     check("alice" not in os.listdir("/run/kymo"), "directory of the daemon")
     emitted(k, app)
