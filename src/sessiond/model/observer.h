@@ -14,6 +14,7 @@
 #include "base/list.h"
 
 struct channel;
+struct death;
 struct event_counts;
 struct kernel_event;
 struct kernel_set;
@@ -95,6 +96,14 @@ struct observer {
 	void (*set_closed)(struct ring_set *set);
 	/* There was no room for some sets of the channel, and perhaps is now. */
 	void (*memory_freed)(struct channel *c);
+
+	/*
+	 * An application has met conditions of triggers; or is dropped, and may have done so.
+	 * Triggers may begin steps of sessions.
+	 */
+	void (*conditions_met)(struct env *e);
+	/* A signal ended a program that the session tracks. Triggers may begin steps of it. */
+	void (*program_died)(struct session *s, const struct death *d);
 
 	/* The kernel's buffers exist. */
 	void (*kernel_set_made)(const struct kernel_set *set);

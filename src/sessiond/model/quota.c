@@ -5,7 +5,9 @@
 #include <sys/sysinfo.h>
 
 #include "base/text.h"
-#include "sessiond/model/contents.h"
+#include "sessiond/model/channel.h"
+#include "sessiond/model/ring-set.h"
+#include "sessiond/model/session.h"
 
 #define LOOK_NS (1000 * KY_NS_PER_MS)
 

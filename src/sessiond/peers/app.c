@@ -5,7 +5,6 @@
 
 #include "sessiond/model/context.h"
 #include "sessiond/peers/collector.h"
-#include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 #include "svc/check.h"
@@ -435,7 +434,7 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 	case KY_APP_LEFT_OUT:
 		return handle_left_out(a, &r);
 	case KY_APP_FIRED:
-		firing_look_all(a->env);
+		OBSERVE(a->env, conditions_met, a->env);
 		return 0;
 	default:
 		return 0;
@@ -470,9 +469,9 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	if (a->registered && !a->answered)
 		report_unrecorded_end(a);
 	env_set_cause(e, e->uid);
-	firing_look_all(e); /* it may have fired a trigger, which names it */
+	OBSERVE(e, conditions_met, e); /* it may have fired a trigger, which names it */
 	app_free(a);
-	firing_look_all(e); /* and will not record the event, if it has not */
+	OBSERVE(e, conditions_met, e); /* and will not record the event, if it has not */
 }
 
 static void hello_timed_out(struct ky_timer *t)

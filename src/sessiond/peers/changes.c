@@ -130,6 +130,8 @@ void peers_init(
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
+		.conditions_met = firing_look_all,
+		.program_died = triggers_program_died,
 		.kernel_set_made = kernel_set_made,
 		.kernel_event_described = kernel_event_described,
 		.kernel_stacks_wanted = kernel_stacks_wanted,

@@ -11,7 +11,6 @@
 #include "sessiond/peers/proc-state.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
-#include "sessiond/peers/triggers.h"
 
 #define DEFAULT_LEVEL 13 /* KYMO_DEBUG_LINE */
 
@@ -58,6 +57,7 @@ void program_ended(const struct process *p)
 {
 	struct ky_ended ended = {
 		.pid = p->pid, .uid = p->user->uid, .status = proc_wait_status(p->pidfd, p->pid)};
+	const struct death *d;
 	struct session *s;
 
 	memcpy(ended.name, p->name, sizeof(ended.name));
@@ -66,6 +66,8 @@ void program_ended(const struct process *p)
 	if (ended.status == KY_ENDED_UNKNOWN || !WIFSIGNALED(ended.status))
 		return;
 	ky_list_foreach (s, &p->env->sessions, node)
-		if (s->state == SESSION_STARTED && is_tracked(p, s))
-			triggers_program_died(s, remember_death(s, p, ended.status));
+		if (s->state == SESSION_STARTED && is_tracked(p, s)) {
+			d = remember_death(s, p, ended.status);
+			OBSERVE(s->env, program_died, s, d);
+		}
 }
