@@ -42,6 +42,35 @@ static int compare_random(const void *a, const void *b)
 	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
+/* Moves the first k of the order to the front, without sorting them. */
+static void select_first(struct ky_instance **v, size_t n, size_t k)
+{
+	size_t from = 0, to = n;
+
+	while (from < k && k < to) {
+		const struct ky_instance *pivot = v[from + (to - from) / 2];
+		size_t i = from, j = to;
+
+		while (i < j) {
+			struct ky_instance *t;
+
+			while (compare_random(&v[i], &pivot) < 0)
+				i++;
+			while (compare_random(&v[j - 1], &pivot) > 0)
+				j--;
+			if (i >= j)
+				break;
+			t = v[i];
+			v[i++] = v[--j];
+			v[j] = t;
+		}
+		if (k <= j)
+			to = j;
+		else
+			from = i;
+	}
+}
+
 int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instance *const *v,
 	size_t n, size_t max)
 {
@@ -51,9 +80,10 @@ int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instanc
 		return -ENOMEM;
 	if (n)
 		memcpy(copy, v, n * sizeof(*copy));
-	qsort(copy, n, sizeof(*copy), compare_random);
-	*ret = copy;
+	select_first(copy, n, max);
 	*ret_n = KY_MIN(n, max);
+	qsort(copy, *ret_n, sizeof(*copy), compare_random);
+	*ret = copy;
 	return 0;
 }
 
