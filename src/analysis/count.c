@@ -8,7 +8,8 @@
 #include "analysis/count.h"
 
 #include <pthread.h>
-#include <sched.h>
+
+#include "base/processors.h"
 
 #define MAX_THREADS 64
 #define SLICE_SIZE                                                                                 \
@@ -177,13 +178,6 @@ static int merge_all(struct counter *c, struct ky_counts *to, struct ky_spans *s
 	return r;
 }
 
-static size_t count_processors(void)
-{
-	cpu_set_t cpus;
-
-	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
-}
-
 /* As many slices as are worth it; at least one. */
 static int make_slices(struct counter *c)
 {
@@ -232,7 +226,7 @@ int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_
 	int r;
 
 	*to = (struct ky_counts){.of_class = calloc(reader->n_classes + 1, sizeof(uint64_t))};
-	c.n_threads = n_threads ? n_threads : count_processors();
+	c.n_threads = n_threads ? n_threads : ky_count_processors();
 	for (size_t i = 0; want && i < reader->n_classes; i++)
 		want[i] = reader->classes[i]->is_span || q->expr ? KY_WANT_EVENT : 0;
 	c.want = want;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/source.h"
 
+#include "analysis/ahead.h"
 #include "reader/format.h"
 
 #define MAX_FIELDS 64 /* of a class that are looked at */
 
 struct ky_source {
 	struct ky_texts *names;
-	const struct ky_query *query;	 /* borrowed */
-	struct ky_trace_reader *reader;	 /* borrowed */
-	uint32_t span;			 /* that was asked for last */
-	struct ky_field_ref *refs;	 /* owned; of the filter */
-	struct ky_cursor *cursor;	 /* owned; NULL: not started */
+	const struct ky_query *query;	/* borrowed */
+	struct ky_trace_reader *reader; /* borrowed */
+	uint32_t span;			/* that was asked for last */
+	struct ky_field_ref *refs;	/* owned; of the filter */
+	struct ky_cursor *cursor;	/* owned; NULL: not started */
+	struct ky_ahead *ahead;		/* owned; NULL: nothing was read since the start */
+	bool reads_ahead;
 	uint8_t *wanted;		 /* owned; by class */
 	struct ky_source_class *classes; /* owned; by ky_event_class.index */
 	size_t n_classes;
 	size_t n_cut; /* streams whose missing begin was returned */
-	struct ky_item item;
-	struct ky_values values; /* owned */
 	/* Whose host was looked up last. */
 	const struct ky_trace *trace;
 	uint32_t host;
@@ -274,6 +275,7 @@ static void set_kind(struct ky_source *s, struct ky_source_class *c, const char 
 	}
 	if (c->kind == KY_EVENT_SAMPLE)
 		ky_field_find(&c->callers, c->event, "callstack_user");
+	c->callers.place = KY_FIELD_ANYWHERE; /* items have no decoder */
 	c->is_library = ky_source_is_library(name);
 	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !c->is_library;
 }
@@ -389,11 +391,11 @@ struct ky_source *ky_source_free(struct ky_source *s)
 		return NULL;
 	for (size_t i = 0; i < s->n_classes; i++)
 		ky_vec_deinit(&s->classes[i].fields);
+	ky_ahead_free(s->ahead);
 	ky_cursor_close(s->cursor);
 	free(s->refs);
 	free(s->classes);
 	free(s->wanted);
-	free(s->values.v);
 	free(s);
 	return NULL;
 }
@@ -421,7 +423,6 @@ int ky_source_new(
 	s->names = names;
 	s->query = query;
 	s->reader = query->reader;
-	s->values.max = KY_MAX_VALUES;
 	if (query->expr)
 		s->refs = calloc(ky_expr_n_fields(query->expr) + 1, sizeof(*s->refs));
 	r = query->expr && !s->refs ? -ENOMEM : open_classes(s);
@@ -451,6 +452,7 @@ int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span
 	struct ky_select select = s->query->select;
 	int r = 0;
 
+	s->ahead = ky_ahead_free(s->ahead);
 	s->cursor = ky_cursor_close(s->cursor);
 	s->n_cut = 0;
 	for (size_t i = 0; i < s->n_classes; i++) {
@@ -471,12 +473,23 @@ int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span
 	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, &options);
 }
 
+void ky_source_read_ahead(struct ky_source *s)
+{
+	s->reads_ahead = true;
+}
+
 bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e)
 {
 	const struct ky_expr *expr = s->query->expr;
 
-	return !expr || (ky_expr_bind(expr, e->item->event, s->refs) &&
-				ky_expr_pass(expr, s->refs, e->item));
+	if (!expr)
+		return true;
+	if (!ky_expr_bind(expr, e->item->event, s->refs))
+		return false;
+	/* The item has no decoder, only values. */
+	for (size_t i = 0; i < ky_expr_n_fields(expr); i++)
+		s->refs[i].place = KY_FIELD_ANYWHERE;
+	return ky_expr_pass(expr, s->refs, e->item);
 }
 
 static uint32_t host_of(struct ky_source *s, const struct ky_trace *trace)
@@ -494,10 +507,10 @@ static uint32_t host_of(struct ky_source *s, const struct ky_trace *trace)
 
 static void set_event(struct ky_source *s, struct ky_source_event *e)
 {
-	e->class = &s->classes[s->item.event->index];
+	e->class = &s->classes[e->item->event->index];
 	e->kind = e->class->kind;
-	e->group = (uint32_t)s->item.trace->group;
-	e->host = host_of(s, s->item.trace);
+	e->group = (uint32_t)e->item->trace->group;
+	e->host = host_of(s, e->item->trace);
 }
 
 static struct ky_source_event loss(const struct ky_stream *stream, int64_t from, int64_t to)
@@ -527,14 +540,17 @@ static bool next_cut(struct ky_source *s, struct ky_source_event *ret_event)
 
 int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event)
 {
-	struct ky_item *item = &s->item;
+	const struct ky_item *item;
 	int r;
 
 	if (next_cut(s, ret_event))
 		return 1;
+	if (!s->ahead)
+		s->ahead = ky_ahead_new(s->cursor, s->reads_ahead);
+	if (!s->ahead)
+		return -ENOMEM;
 	do {
-		s->values.n = 0;
-		r = ky_cursor_next(s->cursor, item, &s->values);
+		r = ky_ahead_next(s->ahead, &item);
 	} while (r > 0 && item->kind == KY_ITEM_EVENT && !item->has_time);
 	if (r <= 0)
 		return r;

@@ -7,7 +7,8 @@
 #include "cli/lines.h"
 
 #include <pthread.h>
-#include <sched.h>
+
+#include "base/processors.h"
 
 #define MAX_THREADS 16
 #define N_ITEMS	    2048
@@ -197,17 +198,10 @@ int cli_lines_flush(struct cli_lines *l)
 	return l->error;
 }
 
-static size_t count_processors(void)
-{
-	cpu_set_t cpus;
-
-	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
-}
-
 struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format *like, bool json)
 {
 	struct cli_lines *l = calloc(1, sizeof(*l));
-	size_t n_threads = KY_MIN(count_processors() - 1, (size_t)MAX_THREADS);
+	size_t n_threads = KY_MIN(ky_count_processors() - 1, (size_t)MAX_THREADS);
 
 	if (!l)
 		return NULL;

@@ -1044,6 +1044,9 @@ def test_selection():
     begins = [e for e in p.events if e.name == "shop:checkout_begin"]
     n = sum(e.fields["tenant"] == "a" for e in begins)
     assert explain(path, "shop:checkout", "-f", 'tenant == "a"')["count"] == n
+    order = sorted(e.fields["order"] for e in begins)[150]
+    assert explain(path, "shop:checkout", "-f", f"order >= {order} && $ctx.vpid > 0")["count"] == sum(
+        e.fields["order"] >= order for e in begins)
     assert "of its begin: order, tenant" in kymo("explain", path, "--span=shop:checkout", "-f", 'tenant == "z"', code=1)
     limits = [sorted(e.ns for e in begins)[k] + traces.ORIGIN for k in (100, 300)]
     window = ["--begin=%d.%09d" % divmod(limits[0], 10**9), "--end=%d.%09d" % divmod(limits[1], 10**9)]
@@ -1109,6 +1112,27 @@ def test_wrong_names():
     assert "--pair=A..B" in kymo("explain", plain, code=1)
     assert "no shop:checkout both begins and ends" in kymo(
         "explain", new_trace([traces.Event(1, "shop:checkout_begin", 0, (1, 1, "x"), span_tid=1)]), "--span=shop:checkout", code=1)
+
+
+def test_processors():
+    """The answer is the same with one processor, whose thread reads, too."""
+    p = Program(35, n=1500)
+    tenants = ["tenant-%03d" % i for i in range(40)]
+
+    def work(p, i, f):
+        p.begin("db:query", of=f["tenant"])
+        p.spend(600 if f["tenant"] == tenants[0] else 30)
+        p.end("db:query")
+    p.make(work, lambda p, i: {"tenant": p.r.choice(tenants)})
+    assert len(p.events) > 10000
+    path = new_trace(p.events, packet=700, lost=[(p.events[len(p.events) // 3].ns, 0, 5)])
+    check(path, 'when tenant = "tenant-000"')
+    command = [KYMO, "explain", path, "--span=shop:checkout", "--json", "-f", "order > 10"]
+    one = {min(os.sched_getaffinity(0))}
+    alone = subprocess.run(command, capture_output=True, timeout=120, preexec_fn=lambda: os.sched_setaffinity(0, one), check=False)
+    ahead = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert alone.returncode == 0 and json.loads(alone.stdout)["count"] > 1000, alone
+    assert (alone.stdout, alone.stderr) == (ahead.stdout, ahead.stderr), (alone, ahead)
 
 
 def test_many_instances():
