@@ -11,8 +11,9 @@
 #include "cli/params.h"
 
 static const struct cli_option options[] = {
-	{"local", 0, NULL, "setup: create the fleet's only server, on this machine"},
-	{"listen", 0, "ADDRESS:PORT", "setup: where the server listens (default 127.0.0.1:4222)"},
+	{"local", 0, NULL, "setup: start the servers, on this machine"},
+	{"listen", 0, "ADDRESS:PORT,...",
+		"setup: where the server listens, or three of them (with --local: 127.0.0.1:4222)"},
 	{"triggers", 0, NULL,
 		"setup: allow these hosts to request snapshots of the fleet from their triggers"},
 	{"output", 'o', "DIR",
@@ -108,7 +109,8 @@ const struct cli_command cmd_fleet = {
 	.synopsis = "setup|hosts|start|stop|snapshot|fetch|forget [HOST|SESSION|ID]... [OPTION]...",
 	.help = "control the sessions of many hosts, and fetch their snapshots",
 	.details =
-		"  setup --local [HOST]...  create a fleet with a server here, and identities for hosts; start the server\n"
+		"  setup [HOST]...          create a fleet with one server or three, and identities for hosts;\n"
+		"                           with --local, start the servers here, else say how to start them\n"
 		"  hosts                    show the hosts, what they record, and which of them are silent\n"
 		"  start|stop SESSION...    start or stop sessions on all hosts\n"
 		"  snapshot [SESSION]...    take a snapshot on each host, and ship it to the server; without SESSION:\n"

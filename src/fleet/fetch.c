@@ -537,6 +537,7 @@ int fetch_run(struct fleet *f)
 			"which snapshot? 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
 	if (!code)
 		code = fleet_connect(f);
+	f->link.has_copies = strchr(f->config.servers, ',');
 	if (!code && !*fetch.id)
 		code = find_newest(&fetch);
 	if (!code)

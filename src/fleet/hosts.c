@@ -134,8 +134,9 @@ static int talk_ask(struct talk *t)
 	r = link_say(t->link, subject, t->request);
 	if (r < 0)
 		return r;
+	/* One that is lost with a server is asked again. */
 	s = natsConnection_FlushTimeout(t->link->nc, FLEET_WAIT_MS);
-	return s == NATS_OK ? 0 : link_fail(t->link, s, subject);
+	return s != NATS_CONNECTION_CLOSED ? 0 : link_fail(t->link, s, subject);
 }
 
 /* Waits a little for an answer. Returns the host; NULL with *ret_r 0 or -errno. */

@@ -3,13 +3,18 @@
 
 #include <json-c/json.h>
 
+#include "base/clock.h"
+
 #define VALUE_MAX    (1 << 20)
 #define DEPTH_MAX    8
 #define TRY_MS	     1000 /* for one attempt */
+#define PAUSE_MS     100  /* between two */
+#define SETTLE_MS    1000
 #define RECONNECT_MS 200
 #define JITTER_MS    500
 #define PING_MS	     5000
 #define BUFFER_BYTES (1 << 20)
+#define NOT_FOUND    404
 
 /* The connection remembers such an error: link_fail() reports it. The library's own would print. */
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus status, void *closure)
@@ -136,26 +141,31 @@ int link_say(struct link *l, const char *subject, const struct kymo_value *v)
 	return s == NATS_OK ? 0 : link_fail(l, s, subject);
 }
 
-/* Is it worth another attempt, the n-th? A server is waited for that is busy, or starts again. */
-static bool is_passing(const struct link *l, natsStatus s, unsigned n)
+/* Is it worth another attempt? A server is waited for that is busy, or starts again. */
+static bool is_passing(const struct link *l, natsStatus s, uint64_t begin_ns)
 {
-	return s != NATS_OK && s != NATS_NOT_FOUND && s != NATS_CONNECTION_CLOSED &&
-	       n < FLEET_WAIT_MS / TRY_MS && !is_refused(l);
+	const uint64_t ms = (ky_clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1000000;
+
+	if (s == NATS_OK || s == NATS_NOT_FOUND || s == NATS_CONNECTION_CLOSED ||
+		ms > FLEET_WAIT_MS || is_refused(l))
+		return false;
+	nats_Sleep(PAUSE_MS); /* without a leader, a stream refuses at once */
+	return true;
 }
 
 int link_store(struct link *l, const char *subject, const char *id, const void *data, size_t n)
 {
 	jsPubOptions o;
 	jsErrCode code;
+	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
 	natsStatus s;
-	unsigned tries = 0;
 
 	jsPubOptions_Init(&o);
 	o.MaxWait = TRY_MS;
 	o.MsgId = id;
 	do
 		s = js_Publish(NULL, l->js, subject, data, (int)n, &o, &code);
-	while (is_passing(l, s, ++tries));
+	while (is_passing(l, s, begin));
 	return s == NATS_OK ? 0 : link_fail(l, s, subject);
 }
 
@@ -167,20 +177,68 @@ int link_store_value(
 	return link_store(l, subject, id, text, strlen(text));
 }
 
-static int get(struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
+static natsStatus get_once(
+	struct link *l, const char *stream, jsDirectGetMsgOptions *o, natsMsg **ret)
 {
+	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
 	jsOptions wait;
 	natsStatus s;
-	unsigned tries = 0;
 
 	jsOptions_Init(&wait);
 	wait.Wait = TRY_MS;
-	*ret = (struct stored){0};
 	do
-		s = js_DirectGetMsg(&ret->msg, l->js, stream, &wait, o);
-	while (is_passing(l, s, ++tries));
-	if (s == NATS_NOT_FOUND)
-		return -ENOENT;
+		s = js_DirectGetMsg(ret, l->js, stream, &wait, o);
+	while (is_passing(l, s, begin));
+	return s;
+}
+
+/* Does the stream's leader say that there is none? No answer says nothing. */
+static bool leader_has_none(struct link *l, const char *stream, const jsDirectGetMsgOptions *o)
+{
+	_cleanup_value_ struct kymo_value *request = kymo_value_new(), *answer = NULL;
+	_cleanup_msg_ natsMsg *msg = NULL;
+	char subject[FLEET_SUBJECT_MAX];
+
+	if (o->LastBySubject) {
+		kymo_value_set_string(request, "last_by_subj", o->LastBySubject);
+	} else {
+		kymo_value_set_u64(request, "seq", o->Sequence);
+		kymo_value_set_string(request, "next_by_subj", o->NextBySubject);
+	}
+	snprintf(subject, sizeof(subject), "$JS.API.STREAM.MSG.GET.%s", stream);
+	if (natsConnection_RequestString(&msg, l->nc, subject, kymo_value_json(request), TRY_MS) ==
+		NATS_OK)
+		answer = link_value(msg);
+	return kymo_value_u64(kymo_value_get(kymo_value_get(answer, "error"), "code")) == NOT_FOUND;
+}
+
+/*
+ * A copy of the stream may be behind, and a leader that has just been chosen may not know all yet:
+ * what the leader has not for a while is not there.
+ */
+static bool is_absent(struct link *l, const char *stream, const jsDirectGetMsgOptions *o)
+{
+	if (!l->has_copies)
+		return true;
+	for (unsigned ms = 0; ms < SETTLE_MS; ms += PAUSE_MS, nats_Sleep(PAUSE_MS))
+		if (!leader_has_none(l, stream, o))
+			return false;
+	return true;
+}
+
+static int get(struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
+{
+	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
+	natsStatus s;
+
+	*ret = (struct stored){0};
+	while ((s = get_once(l, stream, o, &ret->msg)) == NATS_NOT_FOUND) {
+		if (is_absent(l, stream, o))
+			return -ENOENT;
+		s = NATS_TIMEOUT; /* the leader has it, or there is no leader */
+		if (!is_passing(l, s, begin))
+			break;
+	}
 	if (s != NATS_OK)
 		return link_fail(l, s, stream);
 	ret->seq = natsMsg_GetSequence(ret->msg);

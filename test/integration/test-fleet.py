@@ -80,19 +80,23 @@ class Host:
 
 
 class Fleet:
-    def __init__(self, k):
-        self.k, self.hosts = k, []
+    def __init__(self, k, n_servers=1):
+        self.k, self.hosts, self.n_servers = k, [], n_servers
 
     def setup(self, *names):
-        """Starts the server if it does not run. Its port may be in use just after a kill."""
+        """Starts the servers that do not run. A port may be in use just after a kill."""
+        listen = ",".join(["127.0.0.1:0"] * self.n_servers)
         def attempt():
-            done = self.k.run([CLI, "fleet", "setup", "--local", "--listen=127.0.0.1:0", *names], status=None)
+            done = self.k.run([CLI, "fleet", "setup", "--local", f"--listen={listen}", *names], status=None)
             return done if done.returncode == 0 else None
-        return wait_for(attempt, lambda: f"the fleet's server to start: {self.log()}").stdout
+        return wait_for(attempt, lambda: f"the fleet's servers to start: {self.log()}").stdout
+
+    def node(self, number=1):
+        return self.k.home / "kymo-fleet" / "nodes" / str(number)
 
     def log(self):
-        path = self.k.home / "kymo-fleet" / "server.log"
-        return path.read_text()[-2000:] if path.exists() else ""
+        paths = [self.node(number) / "server.log" for number in range(1, self.n_servers + 1)]
+        return "".join(path.read_text()[-2000:] for path in paths if path.exists())
 
     def config(self, name):
         return self.k.home / "kymo-fleet" / "hosts" / name / "fleet.conf"
@@ -104,14 +108,13 @@ class Fleet:
         self.hosts.append(host)
         return host
 
-    @property
-    def pid(self):
-        return int((self.k.home / "kymo-fleet" / "server.pid").read_text())
+    def pid(self, number=1):
+        return int((self.node(number) / "server.pid").read_text())
 
-    def kill_server(self):
-        pid = self.pid
-        os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not alive(pid), "the end of the server")
+    def kill_server(self, number=1, how=signal.SIGKILL):
+        pid = self.pid(number)
+        os.kill(pid, how)
+        wait_for(lambda: not alive(pid), "the end of a server")
 
     def kymo(self, *args, status=0, **options):
         return self.k.run([CLI, "fleet", *args], status=status, **options)
@@ -126,16 +129,15 @@ class Fleet:
     def end(self):
         for host in self.hosts:
             host.end()
-        pid = self.pid
-        os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not alive(pid), "the end of the server")
+        for number in range(1, self.n_servers + 1):
+            self.kill_server(number, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def fleet_of(k, *names, setup=(), daemon=()):
+def fleet_of(k, *names, setup=(), daemon=(), n_servers=1):
     """A fleet with these hosts, whose sessions `flight` record for snapshots."""
     need_fleet()
-    fleet = Fleet(k)
+    fleet = Fleet(k, n_servers)
     fleet.setup(*setup, *names)
     for name in names:
         host = fleet.add(name, *daemon)
@@ -187,9 +189,9 @@ def test_setup_again(k):
         before = {p: p.read_bytes() for p in top.rglob("*") if p.suffix in (".crt", ".key")}
         check(all(p.stat().st_mode & 0o077 == 0 for p in before if p.suffix == ".key"), "a key that others may read")
         equal(top.stat().st_mode & 0o777, 0o700, "mode of the directory")
-        pid = fleet.pid
+        pid = fleet.pid()
         fleet.setup("db1")
-        equal(fleet.pid, pid, "the server, which runs already")
+        equal(fleet.pid(), pid, "the server, which runs already")
         equal({p: p.read_bytes() for p in before}, before, "identities")
         host = fleet.add("db1")
         host.start_agent()
@@ -315,6 +317,87 @@ def test_killed(k):
                 fetch.wait()
         fleet.kymo("fetch", made["id"], "-o", got, PATIENT)
         check_fetched(fleet, got, made["id"], events)
+
+
+# ---- three servers
+
+
+def test_cluster(k):
+    """One of three servers is killed while snapshots are shipped, then down: all events arrive."""
+    events = {"web1": 60000, "db1": 20000}
+    chance = random.Random(5)
+    with fleet_of(k, "web1", "db1", n_servers=3) as fleet:
+        for host in fleet.hosts:
+            host.kymo("set", "-s", "flight", "num-subbuf=16")
+            host.emit(events[host.name])
+        for number in chance.sample((1, 2, 3), 2):
+            made = fleet.json("snapshot", PATIENT)
+            fleet.kill_server(number)
+            check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+            # Everything else works meanwhile, too.
+            fleet.wait_hosts("web1", "db1")
+            made = fleet.json("snapshot", PATIENT)
+            check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+            fleet.setup()  # it returns when the server has what it missed
+
+
+def recorded(made):
+    return {h["host"]: h["sessions"][0]["recorded"] for h in made["hosts"]}
+
+
+def fetch(fleet, made):
+    got = fleet.k.top / made["id"]
+    fleet.kymo("fetch", made["id"], "-o", got, PATIENT)
+    return got
+
+
+def test_cluster_routes(k):
+    """Nobody joins the cluster with a host's identity, nor with that of whoever asks."""
+    with fleet_of(k, "web1", n_servers=3) as fleet:
+        top = k.home / "kymo-fleet"
+        conf = (fleet.node() / "server.conf").read_text()
+        port = int(re.search(r'cluster \{.*?listen: "127.0.0.1:(\d+)"', conf, re.S)[1])
+        for key, taken in ((top / "hosts" / "web1" / "host", False), (top / "admin", False), (fleet.node(2) / "server", False), (fleet.node(2) / "route", True)):
+            equal(joins(top, port, key), taken, f"the cluster takes {key}")
+
+
+def joins(top, port, key):
+    """Returns whether a server greets who has this key as one of its cluster."""
+    context = ssl.create_default_context(cafile=top / "route-ca.crt")
+    context.load_cert_chain(f"{key}.crt", f"{key}.key")
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as secure:
+                return bool(secure.recv(1))
+        except OSError:
+            return False
+
+
+def test_setup_elsewhere(k):
+    """Servers of other machines are prepared here, to be started in copies of their directories."""
+    need_fleet()
+    fleet = Fleet(k, 3)
+    listen = ",".join(f"127.0.0.1:{port}" for port in (1, 2, 3))
+    done = fleet.kymo("setup", f"--listen={listen}", "web1", status=1)
+    check("start the servers, then repeat" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr)
+    equal(done.stdout.count("start it there, in a copy of them: nats-server -c server.conf\n"), 3, "servers to be started")
+    check(f"host web1: kymo-agent {fleet.config('web1')}\n" in done.stdout, done.stdout)
+    top = k.home / "kymo-fleet"
+    secret = {"ca.key", "route-ca.key", "admin.key"}
+    for number in (1, 2, 3):
+        names = {p.name for p in fleet.node(number).iterdir()}
+        equal(names & secret, set(), "secrets that a server does not need")
+        check(str(k.top) not in (fleet.node(number) / "server.conf").read_text(), "a path of this machine")
+    before = {p: p.read_bytes() for p in top.rglob("*") if p.suffix in (".crt", ".key", ".conf") and p.name != "users.conf"}
+    fleet.kymo("setup", "db1", status=1)
+    equal({p: p.read_bytes() for p in before}, before, "files that were there")
+    check('user: "db1"' in (fleet.node(3) / "users.conf").read_text(), "the new host's rights")
+    for bad in ("127.0.0.1:1,127.0.0.1:2", "127.0.0.1:1,127.0.0.1:1,127.0.0.1:2", ",,", "127.0.0.1:0", "127.0.0.1:65000", listen + ",127.0.0.1:4"):
+        fleet.kymo("setup", f"--listen={bad}", "-o", k.top / "bad", status=2)
+    fleet.kymo("setup", "--local", "--listen=127.0.0.1:0,127.0.0.1:0,127.0.0.1:5", "-o", k.top / "bad", status=2)
+    done = fleet.kymo("setup", "--listen=127.0.0.1:1", status=1)
+    check("another one needs another directory" in done.stderr, done.stderr)
+    fleet.kymo("setup", "-o", k.top / "none", status=2)
 
 
 # ---- hostile peers
