@@ -16,6 +16,7 @@
 #include "abi/agents.h"
 #include "agentd/agent.h"
 #include "agentd/port.h"
+#include "base/standard-files.h"
 #include "svc/log.h"
 #include "svc/loop.h"
 
@@ -363,6 +364,7 @@ int main(int argc, char **argv)
 {
 	const char *arg = argc == 2 ? argv[1] : "";
 
+	ky_occupy_standard_files();
 	ky_log_init("kymo-agentd", KY_LOG_INFO);
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
 		say(help);

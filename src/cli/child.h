@@ -15,9 +15,6 @@
 
 #include "base/util.h"
 
-/* Keeps our descriptors out of 0 to 2. Those that are closed stay closed for the command. */
-void child_occupy_standard_files(void);
-
 struct child_signals {
 	sigset_t held, before;	     /* signals that are blocked; the mask at the start */
 	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE at the start */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "base/standard-files.h"
 #include "cli/progress.h"
 
 #include <stdarg.h>
@@ -354,7 +355,10 @@ static bool may_colour(void)
 int cli_main(int argc, char **argv)
 {
 	struct cli cli = {.result = stdout, .colour = may_colour()};
-	int code = run_line(&cli, argc > 0 ? argc - 1 : 0, argv + 1);
+	int code;
+
+	ky_occupy_standard_files();
+	code = run_line(&cli, argc > 0 ? argc - 1 : 0, argv + 1);
 
 	code = finish_output(&cli, code);
 	for (size_t i = 0; i < cli.n_strings; i++)

@@ -923,7 +923,6 @@ static int run(struct cli *cli)
 	struct recording rec = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE};
 	int code, signal;
 
-	child_occupy_standard_files();
 	child_signals_hold(&rec.signals);
 	name_session(&rec);
 	cli->colour = false;

@@ -250,7 +250,6 @@ static int run(struct cli *cli)
 	int r;
 
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	child_occupy_standard_files();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	r = cli_absolute_path(c.output, sizeof(c.output), cli_arg(cli, 0));

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/child.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "ship/sender.h"
@@ -222,7 +221,6 @@ int shipper_init(struct cli *cli, struct shipper *s, const char *url)
 	const char *spool = cli_get(cli, "spool");
 
 	*s = (struct shipper){.url = url, .trace = -1, .note.fd = -1};
-	child_occupy_standard_files();
 	if (spool && (ky_parse_size(spool, &s->spool_max) < 0 || !s->spool_max))
 		return cli_usage(cli, "--spool: '%s' is no size", spool);
 	return route_parse(cli, url, &s->route);

@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <kymo/statedump.h>
 
+#include "base/standard-files.h"
 #include "collectd/uevents.h"
 #include "svc/log.h"
 
@@ -181,6 +182,7 @@ static void parse_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	ky_occupy_standard_files();
 	ky_log_init("kymo-collectd", KY_LOG_INFO);
 	parse_options(argc, argv);
 	return run(argv[optind]) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/standard-files.h"
 #include "consumerd/connection.h"
 #include "consumerd/consumerd.h"
 #include "consumerd/recovery.h"
@@ -142,6 +143,7 @@ int main(int argc, char **argv)
 	enum ky_log_level level = KY_LOG_INFO;
 	int opt;
 
+	ky_occupy_standard_files();
 	while ((opt = getopt_long(argc, argv, "hvV", options, NULL)) != -1) {
 		switch (opt) {
 		case 'h':

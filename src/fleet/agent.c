@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/paths.h"
+#include "base/standard-files.h"
 #include "fleet/requests.h"
 #include "fleet/upload.h"
 #include "svc/log.h"
@@ -190,6 +191,7 @@ int main(int argc, char **argv)
 	static struct agent a;
 	char why[PATH_MAX + 128];
 
+	ky_occupy_standard_files();
 	ky_log_init("kymo-agent", KY_LOG_INFO);
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
 		say(help);

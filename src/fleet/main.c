@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "base/paths.h"
+#include "base/standard-files.h"
 #include "base/text.h"
 #include "fleet/fleet.h"
 #include "fleet/ids.h"
@@ -432,6 +433,7 @@ int main(int argc, char **argv)
 	struct json_object *request;
 	int code;
 
+	ky_occupy_standard_files();
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
 		print(help);
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/paths.h"
+#include "base/standard-files.h"
 #include "sessiond/daemon.h"
 #include "sessiond/launch.h"
 #include "sessiond/model/quota.h"
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
 	struct op ready = {on_ready};
 	int ret;
 
+	ky_occupy_standard_files();
 	parse_options(argc, argv, &options);
 	if (launch.background || options.bound || options.while_used)
 		close_inherited();

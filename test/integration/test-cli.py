@@ -9,9 +9,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import kymotest
-from kymotest import CLI, check, equal, wait_for
+from kymotest import CLI, check, equal, read_trace, wait_for
 
 COMMANDS = ["record", "create", "destroy", "start", "stop", "enable-channel", "disable-channel", "enable-event", "disable-event",
     "track", "untrack", "list", "status", "set-session"]
@@ -170,6 +171,40 @@ def test_on_demand(k):
     k.kymo("destroy", "-a")
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
+
+
+CLOSED = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-']
+
+
+def closed(k, *args, status=0):
+    """Runs kymo without descriptors 0 to 2."""
+    done = subprocess.run([*CLOSED, CLI, *args], env=k.env, timeout=kymotest.TIMEOUT, check=False)
+    equal(done.returncode, status, f"exit status of {args}")
+
+
+def record_closed(k):
+    output = k.top / "trace"
+    closed(k, "-q", "create", "s", "-o", output)
+    closed(k, "-q", "enable-event", "emit:*")
+    closed(k, "-q", "start")
+    k.run([*CLOSED, kymotest.APPS / "emit", "-n", 100])
+    pid = k.request(command="hello")["pid"]
+    closed(k, "-q", "destroy")
+    equal(len(read_trace(output)[0]), 100, "events in the trace")
+    return pid
+
+
+def test_no_standard_files(k):
+    """Commands, and the daemons that they start, work without descriptors 0 to 2."""
+    closed(k, "list", status=1)  # what it says cannot be written
+    pid = record_closed(k)
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
+
+
+def test_daemon_without_standard_files(k):
+    k.start_daemon(wrap=CLOSED)
+    record_closed(k)
 
 
 def test_daemon_cannot_start(k):
