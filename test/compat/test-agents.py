@@ -166,6 +166,7 @@ def test_python_service(k):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     k.started.append(app)
     k.expect(app, "1")
+    k.wait_registered(app)
 
     def log(text):
         app.stdin.write(text + "\n")
@@ -221,6 +222,7 @@ def test_python_loggers(k):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     k.started.append(app)
     k.expect(app, "1")
+    k.wait_registered(app)
     said = wait_for(lambda: "my.logger" in (text := k.kymo("list", "--python").stdout) and text, "the loggers")
     check(f"{app.pid} python3, user {os.geteuid()}, python\n" in said and "\n  my.logger\n" in said, said)
     check("my.logger" not in k.kymo("list", "-j", "-l").stdout, "loggers of another kind")
