@@ -202,14 +202,7 @@ int ky_heap_collect(struct ky_heap *h, const struct ky_query *q, const struct ky
 
 void ky_heap_deinit(struct ky_heap *h)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&h->blocks, i, n, tmp)
-	{
-		free(ky_container_of(n, struct block, node));
-	}
-	ky_htab_deinit(&h->blocks);
+	ky_htab_free_all(&h->blocks, struct block, node);
 	ky_vec_deinit(&h->sites);
 	free(h->classes);
 	*h = (struct ky_heap){0};

@@ -456,11 +456,7 @@ void ky_spans_deinit(struct ky_spans *s)
 		free(name->longest_key);
 		free(name);
 	}
-	ky_htab_foreach(&s->threads, i, n, tmp)
-	{
-		free(ky_container_of(n, struct thread, node));
-	}
-	ky_htab_deinit(&s->threads);
+	ky_htab_free_all(&s->threads, struct thread, node);
 	ky_htab_deinit(&s->open);
 	ky_htab_deinit(&s->names);
 	free(s->by_total);

@@ -99,14 +99,7 @@ int ky_tally_collect(struct ky_tally *to, const struct ky_query *q, const char *
 
 void ky_tally_deinit(struct ky_tally *g)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&g->table, i, n, tmp)
-	{
-		free(ky_container_of(n, struct ky_tally_key, node));
-	}
-	ky_htab_deinit(&g->table);
+	ky_htab_free_all(&g->table, struct ky_tally_key, node);
 	free(g->by_n);
 	free(g->unknown);
 	*g = (struct ky_tally){0};

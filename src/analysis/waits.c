@@ -579,14 +579,8 @@ void ky_waits_deinit(struct ky_waits *w)
 	struct ky_hnode *n, *tmp;
 	size_t i;
 
-	ky_htab_foreach(&w->rows, i, n, tmp)
-	{
-		free(ky_container_of(n, struct ky_wait_row, node));
-	}
-	ky_htab_foreach(&w->threads, i, n, tmp)
-	{
-		free(ky_container_of(n, struct thread, node));
-	}
+	ky_htab_free_all(&w->rows, struct ky_wait_row, node);
+	ky_htab_free_all(&w->threads, struct thread, node);
 	ky_htab_foreach(&w->locks, i, n, tmp)
 	{
 		struct lock *l = ky_container_of(n, struct lock, node);
@@ -595,8 +589,6 @@ void ky_waits_deinit(struct ky_waits *w)
 		ky_vec_deinit(&l->waiters);
 		free(l);
 	}
-	ky_htab_deinit(&w->rows);
-	ky_htab_deinit(&w->threads);
 	ky_htab_deinit(&w->locks);
 	free(w->by_total);
 	free(w->classes);

@@ -73,3 +73,15 @@ void ky_htab_deinit(struct ky_htab *t)
 	free(t->buckets);
 	memset(t, 0, sizeof(*t));
 }
+
+void ky_htab_free_from(struct ky_htab *t, size_t offset)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(t, i, n, tmp)
+	{
+		free((char *)n - offset);
+	}
+	ky_htab_deinit(t);
+}

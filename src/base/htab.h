@@ -34,6 +34,9 @@ struct ky_hnode *ky_htab_first(const struct ky_htab *t, uint32_t hash);
 struct ky_hnode *ky_htab_next(const struct ky_hnode *n);
 /* Frees the buckets, not the nodes. */
 void ky_htab_deinit(struct ky_htab *t);
+/* Frees the nodes, too: each is the member of a structure of this type, on the heap. */
+#define ky_htab_free_all(t, type, member) ky_htab_free_from(t, offsetof(type, member))
+void ky_htab_free_from(struct ky_htab *t, size_t offset);
 
 /* Visits all nodes, in no order. The current one may be freed; none may be added. */
 #define ky_htab_foreach(t, i, n, tmp)                                                              \

@@ -41,10 +41,33 @@ static void test_htab(void **state)
 	ky_htab_deinit(&t);
 }
 
+/* The node is not the first member: malloc() notices a wrong address, a sanitizer also a leak. */
+struct late {
+	uint64_t before[3];
+	struct ky_hnode node;
+};
+
+static void test_free_all(void **state)
+{
+	struct ky_htab t = {0};
+
+	ky_htab_free_all(&t, struct late, node);
+	for (uint32_t i = 0; i < 100; i++) {
+		struct late *l = calloc(1, sizeof(*l));
+
+		assert_non_null(l);
+		assert_int_equal(ky_htab_add(&t, &l->node, i % 37), 0);
+	}
+	ky_htab_free_all(&t, struct late, node);
+	assert_int_equal(t.n, 0);
+	assert_null(ky_htab_first(&t, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_htab),
+		cmocka_unit_test(test_free_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

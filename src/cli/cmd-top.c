@@ -70,15 +70,7 @@ static void interrupt(int signal)
 
 static void forget_counts(struct top *t)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&t->counts, i, n, tmp)
-	{
-		free(ky_container_of(n, struct count, node));
-	}
-	ky_htab_deinit(&t->counts);
-	t->counts = (struct ky_htab){0};
+	ky_htab_free_all(&t->counts, struct count, node);
 	t->n_events = t->n_others = 0;
 }
 

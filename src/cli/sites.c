@@ -109,14 +109,7 @@ static int open_places(struct cli *cli, struct places *p, const struct ky_trace_
 
 static void close_places(struct places *p)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&p->table, i, n, tmp)
-	{
-		free(ky_container_of(n, struct place, node));
-	}
-	ky_htab_deinit(&p->table);
+	ky_htab_free_all(&p->table, struct place, node);
 	ky_texts_deinit(&p->texts);
 	cli_symbols_end(&p->symbols);
 }

@@ -126,12 +126,5 @@ void ky_async_add_event(
 
 void ky_async_deinit(struct ky_account *a)
 {
-	struct ky_hnode *n, *tmp;
-	size_t k;
-
-	ky_htab_foreach(&a->open_async, k, n, tmp)
-	{
-		free(ky_container_of(n, struct open_async, node));
-	}
-	ky_htab_deinit(&a->open_async);
+	ky_htab_free_all(&a->open_async, struct open_async, node);
 }

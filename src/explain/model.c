@@ -184,14 +184,7 @@ bool ky_explain_has_single_threads(const struct ky_explain *x)
 
 void ky_explain_deinit(struct ky_explain *x)
 {
-	struct ky_hnode *n, *tmp;
-	size_t k;
-
-	ky_htab_foreach(&x->by_key, k, n, tmp)
-	{
-		free(ky_container_of(n, struct key_node, node));
-	}
-	ky_htab_deinit(&x->by_key);
+	ky_htab_free_all(&x->by_key, struct key_node, node);
 	for (size_t i = 0; i < x->threads.n; i++)
 		free(x->threads.v[i]);
 	ky_vec_deinit(&x->threads);

@@ -102,18 +102,11 @@ void ky_samples_take(
 
 void ky_samples_end(struct ky_account *a)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
 	/* A thread that runs on is sampled at equal distances; one that does not, later. */
 	if (a->gaps.n) {
 		qsort(a->gaps.v, a->gaps.n, sizeof(*a->gaps.v), compare_gaps);
 		a->x->sample_ns = a->gaps.v[a->gaps.n / 4];
 	}
 	ky_vec_deinit(&a->gaps);
-	ky_htab_foreach(&a->functions, i, n, tmp)
-	{
-		free(ky_container_of(n, struct known_function, node));
-	}
-	ky_htab_deinit(&a->functions);
+	ky_htab_free_all(&a->functions, struct known_function, node);
 }

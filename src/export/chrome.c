@@ -245,8 +245,6 @@ static int put_mark(void *arg, const struct ky_mark *m)
 int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	struct chrome c = {0};
-	struct ky_hnode *n, *tmp;
-	size_t i;
 	int r = ky_out_open(&c.out, path), e;
 
 	why[0] = '\0';
@@ -256,11 +254,7 @@ int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EX
 		r = ky_timeline_read(t, put_mark, &c);
 	ky_buf_puts(&c.out.buf, "\n]}\n");
 	e = ky_out_close(&c.out, !r);
-	ky_htab_foreach(&c.tracks, i, n, tmp)
-	{
-		free(ky_container_of(n, struct track, node));
-	}
-	ky_htab_deinit(&c.tracks);
+	ky_htab_free_all(&c.tracks, struct track, node);
 	r = r ? r : e;
 	if (r == -EFBIG)
 		snprintf(why, KY_EXPORT_WHY,

@@ -533,14 +533,7 @@ int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struc
 
 void ky_ctf_metadata_deinit(struct ky_ctf_metadata *m)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&m->slots, i, n, tmp)
-	{
-		free(ky_container_of(n, struct ky_ctf_slot, node));
-	}
-	ky_htab_deinit(&m->slots);
+	ky_htab_free_all(&m->slots, struct ky_ctf_slot, node);
 	free(m->n_event_slots);
 }
 

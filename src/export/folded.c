@@ -341,14 +341,7 @@ const char *ky_folded_why_none(const struct ky_folded *f, enum ky_stacks stacks)
 
 void ky_folded_deinit(struct ky_folded *f)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&f->stacks, i, n, tmp)
-	{
-		free(ky_container_of(n, struct stack, node));
-	}
-	ky_htab_deinit(&f->stacks);
+	ky_htab_free_all(&f->stacks, struct stack, node);
 	ky_buf_deinit(&f->text);
 }
 

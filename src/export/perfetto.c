@@ -340,14 +340,7 @@ static int put_mark(void *arg, const struct ky_mark *m)
 
 static void deinit(struct perfetto *p)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&p->numbers, i, n, tmp)
-	{
-		free(ky_container_of(n, struct numbered, node));
-	}
-	ky_htab_deinit(&p->numbers);
+	ky_htab_free_all(&p->numbers, struct numbered, node);
 	ky_buf_deinit(&p->interned);
 	ky_buf_deinit(&p->event);
 	ky_buf_deinit(&p->annotation);

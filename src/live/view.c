@@ -429,12 +429,8 @@ void view_deinit(struct view *v)
 	}
 	for (uint32_t i = 0; i < v->n_traces; i++) {
 		struct view_trace *t = &v->traces[i];
-		struct ky_hnode *n, *tmp;
-		size_t k;
 
-		ky_htab_foreach(&t->names, k, n, tmp)
-			free(ky_container_of(n, struct known_name, node));
-		ky_htab_deinit(&t->names);
+		ky_htab_free_all(&t->names, struct known_name, node);
 		free(t->path);
 		ky_close(t->dir);
 		ky_close(t->index);

@@ -395,12 +395,7 @@ static void end_async(struct report *r, const struct ky_source_event *e, int64_t
 
 static void drop_async(struct report *r)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&r->async, i, n, tmp) free(ky_container_of(n, struct async_slice, node));
-	ky_htab_deinit(&r->async);
-	r->async = (struct ky_htab){0};
+	ky_htab_free_all(&r->async, struct async_slice, node);
 }
 
 static enum state state_behind(int64_t prev_state)
@@ -568,13 +563,8 @@ static uint32_t number_of_flow(struct report *r, uint32_t stem, uint64_t id)
 
 static void drop_known(struct report *r)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&r->threads, i, n, tmp) free(ky_container_of(n, struct known_thread, node));
-	ky_htab_deinit(&r->threads);
-	ky_htab_foreach(&r->flows, i, n, tmp) free(ky_container_of(n, struct flow, node));
-	ky_htab_deinit(&r->flows);
+	ky_htab_free_all(&r->threads, struct known_thread, node);
+	ky_htab_free_all(&r->flows, struct flow, node);
 }
 
 static void add_flow(struct report *r, const struct ky_source_event *e, const struct meaning *m,

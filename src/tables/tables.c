@@ -133,11 +133,7 @@ static bool add_name(
 
 static void free_names(struct draft *d)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&d->names, i, n, tmp) free(ky_container_of(n, struct name, node));
-	ky_htab_deinit(&d->names);
+	ky_htab_free_all(&d->names, struct name, node);
 }
 
 /* Returns the texts as one name that nothing of this kind has; NULL without memory. */
