@@ -417,7 +417,9 @@ def test_run_directory_removed_while_recording(k):
     equal(len(read_trace(trace)[0]), 0, "events before the program went on")
     k.start_daemon()
     second = k.record("emit:*", session="t")
-    wait_for(lambda: f"{app.pid} emit" in k.kymo("list", "-u").stdout, "the program to come to the second daemon")
+    programs = lambda: k.request(command="status", session="t")["session"]["applications"]
+    wait_for(lambda: app.pid in [a["pid"] for a in programs()], "the program to come to the second daemon")
+    k.kymo("enable-event", "-s", "t", "none:*")  # when the program answers this query, it records
     k.let_go(app)
     k.read_until(app, "done")
     k.let_go(app)
