@@ -91,6 +91,7 @@ struct report {
 	struct block block;
 	KY_VEC(struct loss) losses;
 	struct gaps group_gaps, stream_gaps;
+	int64_t gap_ns; /* the latest of all: asynchronous spans may pass through any stream */
 	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
 	struct ky_htab flows, threads;
 	struct ky_buf flow_gaps, flow_names, flow_numbers, flow_tracks;
@@ -370,6 +371,7 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 	a->track = k;
 	k->last_ns = ns;
 	k->group = e->group;
+	k->gap_ns = r->gap_ns;
 	a->lane = ky_track_open_lane(&r->tracks, k, a->name, ns);
 }
 
@@ -513,11 +515,10 @@ static void lose(struct report *r, const struct ky_source_event *e)
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
 		struct ky_track *k = r->tracks.all.v[i];
 
-		if (k->kind != KY_TRACK_ASYNC)
-			continue;
-		ky_track_cut(&r->tracks, k, ns);
-		k->gap_ns = KY_MAX(k->gap_ns, until_ns);
+		if (k->kind == KY_TRACK_ASYNC)
+			ky_track_cut(&r->tracks, k, ns);
 	}
+	r->gap_ns = KY_MAX(r->gap_ns, until_ns);
 	drop_async(r);
 	add_loss(r, e, of_thread);
 }
