@@ -4,6 +4,7 @@
 #
 #   make            build into build/
 #   make demo       install what is missing, build, trace two programs and show what was recorded
+#   make demo-fleet   trace a slow request through eight hosts of this machine: nats-server, a minute at most
 #   make check      install what the tests need, build in several ways, run every test
 #   make soak       kill, fork and fail much longer than make check does
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
@@ -35,6 +36,11 @@ demo:
 	@echo "kymo: building in $(BUILD)/"
 	@log=$$(mktemp) && { $(MAKE) --no-print-directory all >$$log 2>&1 || { tail -n 30 $$log; rm -f $$log; exit 1; }; } && rm -f $$log
 	@scripts/demo $(BUILD)
+
+demo-fleet:
+	@scripts/deps --fleet
+	@$(MAKE) --no-print-directory all
+	@scripts/demo-fleet $(BUILD)
 
 check:
 	@scripts/deps --test
@@ -87,4 +93,4 @@ format:
 clean:
 	@rm -rf $(BUILD) build-check build-bench build-compat build-packages
 
-.PHONY: all deps demo check soak compat bench dist packages-check install uninstall format clean
+.PHONY: all deps demo demo-fleet check soak compat bench dist packages-check install uninstall format clean
