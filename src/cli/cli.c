@@ -133,6 +133,16 @@ void cli_print_json(struct cli *cli, const char *text)
 	cli->printed = true;
 }
 
+int cli_print_json_buf(struct cli *cli, struct ky_buf *text)
+{
+	const int code = text->error ? cli_fail(cli, "failed", "no memory") : CLI_OK;
+
+	if (!code)
+		cli_print_json(cli, text->data);
+	ky_buf_deinit(text);
+	return code;
+}
+
 #define NO_MEMORY "{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory for the result\" }"
 
 void cli_result(struct cli *cli, struct kymo_value *v)

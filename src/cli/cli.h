@@ -104,6 +104,8 @@ void cli_warn_log(const struct cli *cli, char *said);
 void cli_result(struct cli *cli, struct kymo_value *v);
 /* The same for an object that a command has written itself; text has no newline at its end. */
 void cli_print_json(struct cli *cli, const char *text);
+/* The same for a text in a buffer, which it frees. Fails if there was no memory for the text. */
+int cli_print_json_buf(struct cli *cli, struct ky_buf *text);
 
 /* text itself when a terminal can show it as it is, else an escaped copy that lives as long as cli.
  */

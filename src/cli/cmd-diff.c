@@ -446,10 +446,7 @@ static int print_json(struct diff *d)
 		put_json_series(&b, d, &d->runs.series[i]);
 	}
 	ky_buf_puts(&b, "]}");
-	if (!b.error)
-		cli_print_json(d->cli, b.data);
-	ky_buf_deinit(&b);
-	return b.error ? cli_fail(d->cli, "failed", "diff: no memory") : CLI_OK;
+	return cli_print_json_buf(d->cli, &b);
 }
 
 /* --- stacks --- */

@@ -309,10 +309,7 @@ static int report(const struct merge *m)
 		ky_buf_puts(&o, "}");
 	}
 	ky_buf_printf(&o, "], \"flows\": %" PRIu64 ", \"ok\": true}", m->n_pairs);
-	if (!o.error)
-		cli_print_json(m->cli, o.data);
-	ky_buf_deinit(&o);
-	return CLI_OK;
+	return cli_print_json_buf(m->cli, &o);
 }
 
 static int run(struct cli *cli)

@@ -148,13 +148,7 @@ static int print_json(struct cli *cli, const struct stats *s, const struct ky_tr
 		add_json_span(&b, s->spans.by_total[i]);
 	}
 	ky_buf_puts(&b, "]}");
-	if (b.error) {
-		ky_buf_deinit(&b);
-		return cli_fail(cli, "failed", "no memory");
-	}
-	cli_print_json(cli, b.data);
-	ky_buf_deinit(&b);
-	return CLI_OK;
+	return cli_print_json_buf(cli, &b);
 }
 
 /* "2026-11-21 08:06:38.040876525", local time. */
@@ -280,10 +274,7 @@ static int print_groups_json(struct cli *cli, const struct ky_tally *g, const ch
 		ky_buf_printf(&b, ", \"events\": %" PRIu64 "}", g->by_n[i]->n);
 	}
 	ky_buf_printf(&b, "], \"others\": %" PRIu64 "}", g->n_others);
-	if (!b.error)
-		cli_print_json(cli, b.data);
-	ky_buf_deinit(&b);
-	return CLI_OK;
+	return cli_print_json_buf(cli, &b);
 }
 
 static int print_groups(struct cli *cli, const struct ky_tally *g, const char *by)

@@ -401,13 +401,7 @@ static int print_json(
 		put_top(&b, cli, &m->fields[i], path);
 	}
 	ky_buf_puts(&b, "]}");
-	if (b.error) {
-		ky_buf_deinit(&b);
-		return cli_fail(cli, "failed", "no memory");
-	}
-	cli_print_json(cli, b.data);
-	ky_buf_deinit(&b);
-	return CLI_OK;
+	return cli_print_json_buf(cli, &b);
 }
 
 /* --- the command --- */
