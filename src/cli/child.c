@@ -2,11 +2,26 @@
 #include "cli/child.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+static void close_descriptors(int first, int last)
+{
+	if (first <= last)
+		syscall(SYS_close_range, first, last, 0);
+}
+
+void child_close_others(int first, int a, int b)
+{
+	close_descriptors(first, KY_MIN(a, b) - 1);
+	close_descriptors(KY_MIN(a, b) + 1, KY_MAX(a, b) - 1);
+	close_descriptors(KY_MAX(a, b) + 1, INT_MAX);
+}
 
 void child_signals_hold(struct child_signals *s)
 {

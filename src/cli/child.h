@@ -15,6 +15,9 @@
 
 #include "base/util.h"
 
+/* Closes all descriptors from `first` on but a and b, which may be the same one. */
+void child_close_others(int first, int a, int b);
+
 struct child_signals {
 	sigset_t held, before;	     /* signals that are blocked; the mask at the start */
 	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE at the start */

@@ -7,10 +7,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/child.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "ship/sender.h"
@@ -284,19 +284,13 @@ int shipper_run(struct cli *cli, struct shipper *s)
 static int leave(struct shipper *s)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const unsigned low = (unsigned)KY_MIN(s->trace, s->note.fd < 0 ? s->trace : s->note.fd);
-	const unsigned high = (unsigned)KY_MAX(s->trace, s->note.fd);
 
 	if (null < 0 || setsid() < 0)
 		return -errno;
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (dup2(null, fd) < 0)
 			return -errno;
-	if (low > 3)
-		syscall(SYS_close_range, 3, low - 1, 0);
-	if (high > low + 1)
-		syscall(SYS_close_range, low + 1, high - 1, 0);
-	syscall(SYS_close_range, high + 1, ~0u, 0);
+	child_close_others(3, s->trace, s->note.fd < 0 ? s->trace : s->note.fd);
 	return 0;
 }
 

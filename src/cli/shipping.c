@@ -6,10 +6,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "cli/child.h"
 #include "cli/daemon.h"
 
 #define NAME	    ".shipping"
@@ -124,9 +124,7 @@ static bool read_note_in_time(const char *trace, struct found *ret)
 		return false;
 	if (!pid) {
 		/* Even SIGKILL may not end it before the disk answers: hold nobody's pipes. */
-		if (to > 0)
-			syscall(SYS_close_range, 0, to - 1, 0);
-		syscall(SYS_close_range, to + 1, ~0u, 0);
+		child_close_others(0, to, to);
 		read_note(trace, ret);
 		_exit(write(to, ret, sizeof(*ret)) < 0); /* all at once: < PIPE_BUF */
 	}
