@@ -88,7 +88,14 @@ class Endurance:
 
     def rotate(self):
         """Waits until a rotation that a killed consumer had begun is complete."""
-        wait_for(lambda: self.k.kymo("rotate", status=None).returncode == 0, "a rotation", timeout=kymotest.TIMEOUT)
+        said = []
+
+        def is_done():
+            done = self.k.kymo("rotate", status=None)
+            said.append(done.stderr)
+            return done.returncode == 0
+
+        wait_for(is_done, lambda: f"a rotation; it says: {said[-1]}{self.k.kymo('status', status=None).stdout}")
         with held([app.pid for app in self.running]):
             self.look_at_archives()
 
