@@ -118,6 +118,9 @@ def test_units(k):
         for wanted in ("Type=notify", "KillMode=process", "KillSignal=SIGTERM", "RestartKillSignal=SIGUSR2", "Restart=on-failure",
             "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=restart", "ExecStart=@bindir@/kymo-sessiond --take-over"):
             check(wanted in lines, f"{path}: {wanted} is missing")
+    lines = (SOURCE / "data" / "kymo-agent.service.in").read_text().splitlines()
+    for wanted in ("ExecStart=@bindir@/kymo-agent /etc/kymo/fleet/fleet.conf", "ConditionPathExists=/etc/kymo/fleet/fleet.conf", "Restart=always"):
+        check(wanted in lines, f"kymo-agent.service.in: {wanted} is missing")
 
 
 kymotest.main()
