@@ -28,7 +28,7 @@ struct link {
 	jsCtx *js;
 	char name[FLEET_HOST_MAX + 1]; /* ours */
 	char why[256];		       /* of the last failure */
-	bool has_copies; /* of streams: what one has not, its leader is asked for; who may do so */
+	bool has_copies; /* of streams, and we may ask their leader for what a copy lacks */
 };
 
 /* A message that a stream keeps. */
