@@ -536,7 +536,7 @@ int fetch_run(struct fleet *f)
 		code = fleet_usage(f,
 			"which snapshot? 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
 	if (!code)
-		code = fleet_connect(f);
+		code = fleet_connect(f, 0);
 	f->link.has_copies = strchr(f->config.servers, ',');
 	if (!code && !*fetch.id)
 		code = find_newest(&fetch);

@@ -35,8 +35,11 @@ const char *fleet_option(const struct fleet *f, const char *name);
 bool fleet_has(const struct fleet *f, const char *name);
 /* Prints a text from elsewhere, control characters escaped. */
 void fleet_put(const char *text);
-/* Connects, and reads which hosts there are. Returns a code. */
-int fleet_connect(struct fleet *f);
+/*
+ * Connects, and reads which hosts there are. limit_us: how long the command may take then, and
+ * FLEET_WAIT_MS more; 0: only single answers have a limit. Returns a code.
+ */
+int fleet_connect(struct fleet *f, uint64_t limit_us);
 /* The time that is waited for hosts. Returns a code. */
 int fleet_timeout(struct fleet *f, uint64_t default_us, uint64_t *ret_us);
 

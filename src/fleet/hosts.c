@@ -120,7 +120,7 @@ static int talk_begin(struct talk *t)
 	snprintf(subject, sizeof(subject), "kymo.rep.%s.*", id);
 	s = natsConnection_SubscribeSync(&t->sub, t->link->nc, subject);
 	if (s == NATS_OK)
-		s = natsConnection_FlushTimeout(t->link->nc, FLEET_WAIT_MS);
+		s = link_flush(t->link);
 	return s == NATS_OK ? 0 : link_fail(t->link, s, subject);
 }
 
@@ -135,7 +135,7 @@ static int talk_ask(struct talk *t)
 	if (r < 0)
 		return r;
 	/* One that is lost with a server is asked again. */
-	s = natsConnection_FlushTimeout(t->link->nc, FLEET_WAIT_MS);
+	s = link_flush(t->link);
 	return s != NATS_CONNECTION_CLOSED ? 0 : link_fail(t->link, s, subject);
 }
 
@@ -225,7 +225,7 @@ int hosts_measure(struct hosts *h, struct link *l)
 	int r;
 
 	r = talk_begin(&t);
-	for (unsigned round = 1; round <= ROUNDS && !r && n; round++)
+	for (unsigned round = 1; round <= ROUNDS && !r && n && !link_is_late(l); round++)
 		r = measure_once(&t, round, n);
 	natsSubscription_Destroy(t.sub);
 	return r;

@@ -134,6 +134,26 @@ void link_close(struct link *l)
 	*l = (struct link){0};
 }
 
+void link_limit(struct link *l, uint64_t us)
+{
+	l->end_ns = ky_clock_ns(CLOCK_MONOTONIC) + us * 1000 + FLEET_WAIT_MS * UINT64_C(1000000);
+}
+
+bool link_is_late(const struct link *l)
+{
+	return l->end_ns && ky_clock_ns(CLOCK_MONOTONIC) >= l->end_ns;
+}
+
+natsStatus link_flush(struct link *l)
+{
+	const uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+	uint64_t ms = FLEET_WAIT_MS;
+
+	if (l->end_ns)
+		ms = l->end_ns > now ? KY_MIN(ms, (l->end_ns - now) / 1000000 + 1) : 1;
+	return natsConnection_FlushTimeout(l->nc, (int64_t)ms);
+}
+
 int link_say(struct link *l, const char *subject, const struct kymo_value *v)
 {
 	natsStatus s = natsConnection_PublishString(l->nc, subject, kymo_value_json(v));
@@ -147,7 +167,7 @@ static bool is_passing(const struct link *l, natsStatus s, uint64_t begin_ns)
 	const uint64_t ms = (ky_clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1000000;
 
 	if (s == NATS_OK || s == NATS_NOT_FOUND || s == NATS_CONNECTION_CLOSED ||
-		ms > FLEET_WAIT_MS || is_refused(l))
+		ms > FLEET_WAIT_MS || link_is_late(l) || is_refused(l))
 		return false;
 	nats_Sleep(PAUSE_MS); /* without a leader, a stream refuses at once */
 	return true;

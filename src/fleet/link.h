@@ -28,6 +28,7 @@ struct link {
 	jsCtx *js;
 	char name[FLEET_HOST_MAX + 1]; /* ours */
 	char why[256];		       /* of the last failure */
+	uint64_t end_ns; /* CLOCK_MONOTONIC: nothing is tried again later; 0: no such end */
 	bool has_copies; /* of streams, and we may ask their leader for what a copy lacks */
 };
 
@@ -43,6 +44,12 @@ int link_open(struct link *l, const struct fleet_config *c);
 void link_close(struct link *l);
 /* Notes the failure. Returns -errno: -ETIMEDOUT, -ENOTCONN, or -EIO. */
 int link_fail(struct link *l, natsStatus status, const char *what);
+
+/* Allows so much time, in microseconds, and FLEET_WAIT_MS more, until end_ns. */
+void link_limit(struct link *l, uint64_t us);
+bool link_is_late(const struct link *l);
+/* Waits until the server has what was sent, for FLEET_WAIT_MS and not beyond end_ns. */
+natsStatus link_flush(struct link *l);
 
 /* Publishes to those who listen now. */
 int link_say(struct link *l, const char *subject, const struct kymo_value *v);

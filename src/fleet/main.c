@@ -111,16 +111,18 @@ static void find_config(char path[PATH_MAX])
 		snprintf(path, PATH_MAX, KYMO_SYSCONFDIR "/kymo/fleet.conf");
 }
 
-int fleet_connect(struct fleet *f)
+int fleet_connect(struct fleet *f, uint64_t limit_us)
 {
 	char path[PATH_MAX], why[PATH_MAX + 128];
 
 	find_config(path);
 	if (config_load(&f->config, path, why, sizeof(why)) < 0)
 		return fleet_fail(f, "%s: 'kymo fleet setup' makes a fleet", why);
-	if (link_open(&f->link, &f->config) < 0 || hosts_load(&f->hosts, &f->link) < 0)
+	if (link_open(&f->link, &f->config) < 0)
 		return fleet_fail(f, "%s", f->link.why);
-	return FLEET_OK;
+	if (limit_us)
+		link_limit(&f->link, limit_us);
+	return hosts_load(&f->hosts, &f->link) < 0 ? fleet_fail(f, "%s", f->link.why) : FLEET_OK;
 }
 
 // ---- hosts
@@ -179,7 +181,7 @@ static int run_hosts(struct fleet *f)
 	int code = fleet_timeout(f, HOSTS_US, &us);
 
 	if (!code)
-		code = fleet_connect(f);
+		code = fleet_connect(f, us);
 	if (code)
 		return code;
 	if (hosts_ask(&f->hosts, &f->link, "hosts", request, us) < 0)
@@ -205,7 +207,7 @@ static int run_forget(struct fleet *f)
 {
 	char subject[FLEET_SUBJECT_MAX];
 	int code = kymo_value_count(f->args)
-			   ? fleet_connect(f)
+			   ? fleet_connect(f, HOSTS_US)
 			   : fleet_usage(f, "which host? 'kymo fleet forget HOST...'");
 
 	for (size_t i = 0; !code && i < kymo_value_count(f->args); i++) {
@@ -360,7 +362,7 @@ static int run_sessions(struct fleet *f, const char *what)
 	if (!code)
 		code = fleet_timeout(f, SESSIONS_US, &us);
 	if (!code)
-		code = fleet_connect(f);
+		code = fleet_connect(f, us);
 	if (!code && !f->hosts.n)
 		code = fleet_fail(f, "no host has announced itself: start 'kymo-agent' there");
 	if (code)
@@ -369,8 +371,10 @@ static int run_sessions(struct fleet *f, const char *what)
 	if (!r && is_snapshot)
 		r = hosts_measure(&f->hosts, &f->link);
 	n_bad = report_outcomes(f, note, is_snapshot);
-	if (!r && is_snapshot)
+	if (!r && is_snapshot) {
+		link_limit(&f->link, 0); /* without its note, nobody finds the snapshot */
 		r = store_note(f, request, note);
+	}
 	if (f->result && is_snapshot)
 		kymo_value_set(f->result, "id", kymo_value_get(note, "id"));
 	if (f->result)
