@@ -10,6 +10,7 @@
 #define ASK_AGAIN_NS 1000000000
 #define WAIT_MS	     50
 #define ROUNDS	     8
+#define ROUNDS_MAX   40 /* with those that a host missed: it may have to wait for a server */
 #define ROUND_NS     250000000
 
 int64_t hosts_now_ns(void)
@@ -194,8 +195,8 @@ static void take_clock(struct host *h, const struct kymo_value *answer, int64_t 
 	h->error_ns = error;
 }
 
-/* One round: until all that are wanted have answered it, or its time is over. */
-static int measure_once(struct talk *t, unsigned round, size_t n_wanted)
+/* One round: until all that are wanted have answered it, which counts it, or its time is over. */
+static int measure_once(struct talk *t, unsigned round, size_t n_wanted, unsigned *n_whole)
 {
 	const int64_t t1 = hosts_now_ns();
 	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
@@ -214,6 +215,7 @@ static int measure_once(struct talk *t, unsigned round, size_t n_wanted)
 		}
 		kymo_value_free(answer);
 	}
+	*n_whole += n == n_wanted;
 	return r;
 }
 
@@ -222,11 +224,15 @@ int hosts_measure(struct hosts *h, struct link *l)
 	_cleanup_value_ struct kymo_value *request = kymo_value_new();
 	struct talk t = {.hosts = h, .link = l, .what = "time", .request = request};
 	const size_t n = h->n - hosts_missing(h);
+	unsigned n_whole = 0;
 	int r;
 
 	r = talk_begin(&t);
-	for (unsigned round = 1; round <= ROUNDS && !r && n && !link_is_late(l); round++)
-		r = measure_once(&t, round, n);
+	for (unsigned round = 1; !r && n && n_whole < ROUNDS && round <= ROUNDS_MAX; round++) {
+		if (link_is_late(l))
+			break;
+		r = measure_once(&t, round, n, &n_whole);
+	}
 	natsSubscription_Destroy(t.sub);
 	return r;
 }

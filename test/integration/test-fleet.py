@@ -343,6 +343,7 @@ def test_cluster(k):
             # Everything else works meanwhile, too.
             fleet.wait_hosts("web1", "db1")
             made = fleet.json("snapshot", PATIENT)
+            equal([h["host"] for h in made["hosts"] if "error_ns" not in h], [], "hosts without a measured clock")
             check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
             fleet.setup()  # it returns when the server has what it missed
 
