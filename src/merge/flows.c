@@ -86,7 +86,7 @@ static void add_bounds(
 			continue;
 		f->n_pairs++;
 		offsets_add(f->offsets, departure->host, departure->first, a->host, a->first);
-		if (calls)
+		if (calls && departure->last > departure->first) /* else its end is not known */
 			offsets_add(f->offsets, a->host, a->last, departure->host, departure->last);
 	}
 }

@@ -14,13 +14,13 @@ REQUESTS = 200
 OFFSET = re.compile(r"(\toffset_s = )(\d+)")
 
 
-def record(k, wrong_s):
+def record(k, wrong_s, caller="rpc:send,rpc:answered"):
     """
     Records requests between two hosts: the callers' events and the callees' are two sessions. The
     clock of the callees is wrong. Returns their directories.
     """
     k.start_daemon()
-    traces = [k.record("rpc:send,rpc:answered", session="caller"), k.record("rpc:receive,rpc:answer", session="callee")]
+    traces = [k.record(caller, session="caller"), k.record("rpc:receive,rpc:answer", session="callee")]
     k.app("flows", REQUESTS)
     for name in ("caller", "callee"):
         k.kymo("destroy", name)
@@ -57,6 +57,14 @@ def test_flows(k):
         for wanted in (f"clock_shift_ns = {callee['shift_ns']};", f"clock_error_ns = {callee['error_ns']};", 'clock_source = "flows";', "absolute = TRUE;"):
             check(wanted in text, wanted)
         equal(len(k.kymo("view", out).stdout.splitlines()), 4 * REQUESTS, "events that kymo view prints")
+
+
+def test_calls_without_ends(k):
+    """A caller's only event is not its end: it gives the same bounds as w3c."""
+    traces = record(k, wrong_s=-5, caller="rpc:send")
+    shifts = [merged(k, traces, [flows], f"merged-{flows}")[1]["traces"] for flows in ("w3c", "calls")]
+    equal(shifts[1], shifts[0], "clocks")
+    check(shifts[0][1]["shift_ns"] > 4 * 10**9, shifts)
 
 
 def test_one_way(k):
