@@ -122,7 +122,7 @@ static int refuse_level(struct cli *cli, const struct agent_domain *d, const cha
 
 	for (const struct agent_level *l = d->levels; l->name; l++)
 		ky_buf_printf(&names, "%s%s", l == d->levels ? "" : ", ", l->name);
-	code = cli_usage(cli, "'%s' is no level of --%s: %s, or a number", text, d->option,
+	code = cli_usage(cli, "'%s' is not a level of --%s: use %s, or a number", text, d->option,
 		names.data ? names.data : "");
 	ky_buf_deinit(&names);
 	return code;

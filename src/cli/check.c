@@ -74,8 +74,7 @@ static void check_session(struct check *c, const struct kymo_value *s)
 	if (*error)
 		add_problem(c, CHECK_CRITICAL, s, "%s", error);
 	if (number(s, "silent_ms"))
-		add_problem(c, CHECK_CRITICAL, s,
-			"its consumer has not been at work for %" PRIu64 " s",
+		add_problem(c, CHECK_CRITICAL, s, "its consumer has not worked for %" PRIu64 " s",
 			number(s, "silent_ms") / 1000);
 	check_losses(c, s);
 	if (cli_arg(c->cli, 0) && strcmp(state, "started") != 0)
@@ -136,8 +135,9 @@ int monitor_check(struct cli *cli)
 	struct monitored m;
 
 	if (within && ky_parse_usec(within, &c.within_us) < 0)
-		return cli_usage(
-			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", within);
+		return cli_usage(cli,
+			"'%s' is not a time: write a number, then us, ms, s, m, h or nothing",
+			within);
 	monitor_read(cli, &m);
 	if (!m.error && !m.refusal)
 		check_sessions(&c, &m);

@@ -141,7 +141,7 @@ static void check_library(struct doctor *d)
 	library_version(path, version, sizeof(version));
 	if (strcmp(version, KYMO_VERSION) != 0)
 		report(d, "library", FOUND_WARNING,
-			"install the same version of kymo and libkymo; they work together as far as both know a feature",
+			"install the same version of kymo and libkymo; features that only one of them has do not work",
 			"%s has version %s, and this program %s", path,
 			*version ? version : "unknown", KYMO_VERSION);
 	else
@@ -164,18 +164,21 @@ static bool check_rundir(struct doctor *d)
 		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a shorter path",
 			"%s is too long for the address of a socket", d->rundir);
 	else if (lstat(d->rundir, &st) < 0 && errno == ENOENT)
-		report(d, "rundir", FOUND_OK, "", "%s: the first session makes it", d->rundir);
+		report(d, "rundir", FOUND_OK, "", "%s: the first session creates it", d->rundir);
 	else if (lstat(d->rundir, &st) < 0)
-		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a directory of yours",
-			"%s: %s", d->rundir, strerror(errno));
+		report(d, "rundir", FOUND_FAILURE,
+			"set KYMO_RUNDIR to a directory that belongs to you", "%s: %s", d->rundir,
+			strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		report(d, "rundir", FOUND_FAILURE, "remove it, or set KYMO_RUNDIR",
 			"%s is no directory", d->rundir);
 	else if (st.st_uid != geteuid())
-		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a directory of yours",
+		report(d, "rundir", FOUND_FAILURE,
+			"set KYMO_RUNDIR to a directory that belongs to you",
 			"%s belongs to user %u, not to you", d->rundir, (unsigned)st.st_uid);
 	else if (st.st_mode & 022)
-		report(d, "rundir", FOUND_FAILURE, "make it yours alone: chmod go-w",
+		report(d, "rundir", FOUND_FAILURE,
+			"remove the write permission of others: chmod go-w",
 			"others can write to %s (mode %04o): no daemon uses it", d->rundir,
 			(unsigned)st.st_mode & 07777);
 	else if (!geteuid() && !secure_getenv("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
@@ -198,7 +201,7 @@ static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 	r = kymo_ctl_call(ctl, "hello", NULL, &hello);
 	if (r) {
 		report(d, "daemon", FOUND_FAILURE,
-			"if it is stopped, continue it (kill -CONT); otherwise kill it: a successor takes its sessions over",
+			"if it is stopped, continue it (kill -CONT); otherwise kill it: a successor takes over its sessions",
 			"the session daemon in %s does not answer: %s", kymo_ctl_rundir(ctl),
 			strerror(-r));
 		return;
@@ -338,9 +341,9 @@ static void check_memory(struct doctor *d)
 	if (fd < 0)
 		report(d, "memory", FOUND_FAILURE,
 			"let the container's filter of system calls pass memfd_create",
-			"shared memory cannot be made: %s", strerror(errno));
+			"shared memory cannot be created: %s", strerror(errno));
 	else
-		report(d, "memory", FOUND_OK, "", "shared memory can be made");
+		report(d, "memory", FOUND_OK, "", "shared memory can be created");
 	ky_close(fd);
 }
 

@@ -69,7 +69,7 @@ static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 	if (matched || cli_has(cli, "kernel"))
 		printf("%" PRIu64 " event%s now\n", matched, matched == 1 ? " matches" : "s match");
 	else
-		puts("no event matches now; applications that come later are asked when they start");
+		puts("no event matches now; applications that start later may have some");
 	cli_report_notes(cli, reply);
 }
 
@@ -120,8 +120,7 @@ static int enable_loggers(struct cli *cli, const struct agent_domain *d)
 	int code;
 
 	if (cli_has(cli, "exclude"))
-		return cli_usage(
-			cli, "loggers are excluded by a filter: 'logger_name != \"NAME\"'");
+		return cli_usage(cli, "use a filter to exclude loggers: 'logger_name != \"NAME\"'");
 	code = each_logger(cli, d, enable_logger, &reply);
 	if (code)
 		return code;

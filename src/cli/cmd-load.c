@@ -114,7 +114,7 @@ static int load_lttng(struct cli *cli, struct kymo_ctl *ctl, const char *path, c
 			"%s is no profile of sessions: neither JSON of 'kymo save' nor XML of 'lttng save'",
 			path);
 	else if (cli_has(cli, "missing"))
-		code = cli_usage(cli, "--missing is for profiles of 'kymo save'");
+		code = cli_usage(cli, "--missing works only with profiles of 'kymo save'");
 	else if (xml_next(session) && (cli_has(cli, "override-name") || cli_has(cli, "output")))
 		code = cli_usage(
 			cli, "%s has several sessions: they keep their names and outputs", path);

@@ -216,7 +216,7 @@ static int copy_file(void *context, const char *path)
 		r = strcmp(name, "metadata") ? copy_bytes(from, to) : copy_metadata(m, from, to);
 	if (r < 0)
 		snprintf(m->why, sizeof(m->why), "%s/%s: %s", m->input->path, path,
-			r == -EINVAL   ? "this is no metadata that Kymo wrote"
+			r == -EINVAL   ? "this metadata was not written by Kymo"
 			: r == -ERANGE ? "its clock would be before 1970"
 				       : strerror(-r));
 	return r;

@@ -40,7 +40,7 @@ static int receive(struct cli *cli, int dir, uint64_t max)
 	if (ret < 0)
 		code = cli_fail(cli, "failed", "%s", r.why);
 	else if (!ret)
-		code = cli_fail(cli, "failed", "the connection ended before all was here");
+		code = cli_fail(cli, "failed", "the connection ended before all data had arrived");
 	receiver_deinit(&r);
 	return code;
 }
@@ -54,7 +54,7 @@ static int run(struct cli *cli)
 	if (text && ky_parse_size(text, &max) < 0)
 		return cli_usage(cli, "--max: '%s' is no size", text);
 	if (cli->json)
-		return cli_usage(cli, "standard output is the connection: there is no --json");
+		return cli_usage(cli, "--json is not possible: standard output is the connection");
 	signal(SIGPIPE, SIG_IGN);
 	if (mkdir(path, 0750) < 0 && errno != EEXIST)
 		return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));

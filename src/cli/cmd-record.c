@@ -493,8 +493,8 @@ static int add_samples(struct recording *rec)
 	if (given && *given) {
 		hz = strtoull(given, &end, 10);
 		if (*given < '0' || *given > '9' || *end || !hz || hz > UINT32_MAX)
-			return cli_usage(
-				rec->cli, "--sample: '%s' is no number of samples a second", given);
+			return cli_usage(rec->cli,
+				"--sample: '%s' is not a number of samples per second", given);
 	}
 	if (cli_has(rec->cli, "snapshot"))
 		return cli_usage(rec->cli,
@@ -728,7 +728,7 @@ static void report_failure(struct recording *rec, const struct kymo_value *reply
 	const char *shm_path = cli_get(rec->cli, "shm-path");
 
 	if (reply)
-		cli_warn(rec->cli, "the recording could not be ended well: %s",
+		cli_warn(rec->cli, "the recording could not be completed: %s",
 			kymo_reply_error(reply));
 	else
 		cli_warn(rec->cli,
@@ -782,7 +782,7 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 		kymo_value_set_string(v, "report", report);
 	if (!written)
 		kymo_value_set_string(
-			v, "error", "the session daemon did not end the recording well");
+			v, "error", "the session daemon did not complete the recording");
 	cli_result(rec->cli, v);
 }
 
@@ -846,7 +846,7 @@ static void end_root(struct recording *rec)
 	if (kymo_ctl_call(rec->root, "destroy", params, &rec->kernel) == 0 &&
 		kymo_reply_ok(rec->kernel))
 		return;
-	cli_warn(rec->cli, "the recording of the kernel could not be ended well: %s",
+	cli_warn(rec->cli, "the recording of the kernel could not be completed: %s",
 		rec->kernel ? kymo_reply_error(rec->kernel) : "root's session daemon has ended");
 	kymo_value_free(rec->kernel);
 	rec->kernel = NULL;

@@ -78,7 +78,7 @@ static int fail(struct cli *cli, char *said)
 
 	return cli_fail(cli, "failed", "%s",
 		*line ? cli_log_text(line)
-		      : "kymo-consumerd ended before it was through: try again");
+		      : "kymo-consumerd ended before it had finished: try again");
 }
 
 static int report(struct cli *cli, const struct result *r)

@@ -100,7 +100,7 @@ static int run_clear(struct cli *cli)
 	if (!kymo_value_count(kymo_value_get(reply, "sessions")))
 		puts("there is no session");
 	else if (cli_has(cli, "no-wait"))
-		puts("what was recorded will be thrown away");
+		puts("the recorded events will be removed");
 	return CLI_OK;
 }
 
@@ -135,14 +135,16 @@ static int run_enable(struct cli *cli)
 		return code;
 	if (!timer && !size && !bounded)
 		return cli_usage(cli,
-			"when? --timer=USEC, --size=SIZE, or both; or a bound: --keep, --max-disk, --keep-free");
+			"no schedule is given: use --timer=USEC, --size=SIZE, or both; or a limit: --keep, --max-disk, --keep-free");
 	if (timer && (ky_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
-		return cli_usage(
-			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", timer);
+		return cli_usage(cli,
+			"'%s' is not a time: write a number, then us, ms, s, m, h or nothing",
+			timer);
 	if (timer)
 		kymo_value_set_u64(params, "timer", v);
 	if (size && (ky_parse_size(size, &v) < 0 || !v || v > INT64_MAX))
-		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
+		return cli_usage(
+			cli, "'%s' is not a size: write a number, then K, M, G or nothing", size);
 	if (size)
 		kymo_value_set_u64(params, "size", v);
 	return request_schedule(cli, params);

@@ -19,7 +19,7 @@ static int run(struct cli *cli)
 	int code;
 
 	if (cli_has(cli, "once") && cli_has(cli, "spool"))
-		return cli_usage(cli, "--once sends a copy: there is no --spool");
+		return cli_usage(cli, "--once and --spool exclude each other: --once sends a copy");
 	code = shipper_init(cli, &s, cli_arg(cli, 1));
 	s.once = cli_has(cli, "once");
 	if (!code)

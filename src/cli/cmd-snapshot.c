@@ -41,7 +41,7 @@ static int set_max_size(struct cli *cli, struct kymo_value *params)
 		return CLI_OK;
 	if (ky_parse_size(given, &size) < 0 || !size || size > INT64_MAX)
 		return cli_usage(
-			cli, "'%s' is no size: a number, then K, M or G or nothing", given);
+			cli, "'%s' is not a size: write a number, then K, M, G or nothing", given);
 	kymo_value_set_u64(params, "max_size", size);
 	return CLI_OK;
 }

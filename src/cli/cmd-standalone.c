@@ -215,7 +215,7 @@ static int hear(struct cli *cli, int from)
 	said[n] = '\0';
 	if (!strcmp(said, READY))
 		return CLI_OK;
-	why = n ? cli_last_line(said) : "its companion does not get ready";
+	why = n ? cli_last_line(said) : "its companion does not become ready";
 	if (!strncmp(why, "kymo: ", 6))
 		why += 6;
 	return not_traced(cli, why);

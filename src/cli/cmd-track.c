@@ -51,7 +51,7 @@ int track_add_value(
 	if (!strcmp(text, "all") || ky_parse_number(text, UINT32_MAX, &number) == 0)
 		return cli_params_added(cli, kymo_value_add_string(params, attribute, text));
 	if (strstr(attribute, "pid"))
-		return cli_usage(cli, "'%s' is no number of a process", text);
+		return cli_usage(cli, "'%s' is not the number of a process", text);
 	known = !strcmp(attribute, "vuid") ? find_user(text, &id) : find_group(text, &id);
 	if (!known)
 		return cli_fail(cli, "not-found", "there is no %s '%s' on this machine",
@@ -105,7 +105,8 @@ static int add_attributes(struct cli *cli, struct kymo_value *params)
 		}
 	}
 	if (!code && !any)
-		return cli_usage(cli, "whom? give --vpid, --vuid, --vgid, --pid or --all");
+		return cli_usage(cli,
+			"nothing to track is given: use --vpid, --vuid, --vgid, --pid or --all");
 	return code;
 }
 

@@ -162,7 +162,7 @@ static int start_daemon(struct cli *cli)
 		return cli_fail(
 			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
 	if (is_successor)
-		cli_warn(cli, "the session daemon was killed: another one takes its sessions over");
+		cli_warn(cli, "the session daemon was killed: another one takes over its sessions");
 	cli_warn_log(cli, said); /* such as the state of a predecessor's sessions */
 	return CLI_OK;
 }
@@ -201,7 +201,7 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 			"the service of the session daemon does not run: 'systemctl status kymo-sessiond' says why");
 	return none_runs(r)
 		       ? cli_fail(cli, "failed",
-				 "a session daemon was started, but does not get ready: is it stopped?")
+				 "a session daemon was started, but does not become ready: is it stopped?")
 		       : cannot_connect(cli, r);
 }
 

@@ -111,7 +111,7 @@ void flights_watch(struct flights *f)
 		return;
 	f->watching = !pthread_create(&f->thread, NULL, watch, f);
 	if (!f->watching)
-		cli_warn(f->cli, "no thread can be started: snapshots are written unreported");
+		cli_warn(f->cli, "cannot start a thread: snapshots are written, but not reported");
 }
 
 /* Returns how often the trigger has fired. Sets the other counts likewise. */

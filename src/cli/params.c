@@ -44,7 +44,7 @@ int cli_params_which_or_all(struct cli *cli, struct kymo_value *params)
 	if (!cli_has(cli, "all"))
 		return cli_params_which(cli, params);
 	if (cli_arg(cli, 0) || cli_has(cli, "session"))
-		return cli_usage(cli, "either the name of a session or --all, not both");
+		return cli_usage(cli, "give either the name of a session or --all, not both");
 	return cli_params_added(cli, kymo_value_set_bool(params, "all", true));
 }
 
@@ -86,8 +86,7 @@ int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name
 	while (!r && (part = strsep(&rest, ","))) {
 		if (!*part)
 			return cli_usage(cli,
-				"'%s' has an empty part: names are separated by single commas",
-				text);
+				"'%s' has an empty name: separate names by single commas", text);
 		r = kymo_value_add_string(params, name, part);
 	}
 	return cli_params_added(cli, r);
@@ -101,7 +100,7 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params)
 		return cli_usage(cli, "either patterns or --all, not both");
 	if (!cli_arg(cli, 0) && !cli_has(cli, "all"))
 		return cli_usage(cli,
-			"no pattern is given: 'PROVIDER:NAME' with '*' for any letters, or --all");
+			"no pattern is given: write 'PROVIDER:NAME', where '*' matches any characters, or --all");
 	for (size_t i = 0; cli_arg(cli, i) && !code; i++)
 		code = cli_params_list(cli, params, "patterns", cli_arg(cli, i));
 	return code;
@@ -220,8 +219,8 @@ int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair
 			cli, "'%s' is not of the form KEY=VALUE: 'kymo set' shows the keys", pair);
 	cli_pair_key(key, pair);
 	if (is_reserved(key))
-		return cli_usage(
-			cli, "'%s' is no option of a channel: use --session and --channel", key);
+		return cli_usage(cli,
+			"'%s' is not an option of a channel: use --session and --channel", key);
 	return cli_params_option(cli, params, key, value + 1);
 }
 
@@ -250,11 +249,12 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 	int r = 0;
 
 	if (size && (ky_parse_size(size, &v) < 0 || !v))
-		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
+		return cli_usage(
+			cli, "'%s' is not a size: write a number, then K, M, G or nothing", size);
 	if (size)
 		r = kymo_value_set_u64(params, "subbuf_size", v);
 	if (count && (ky_parse_number(count, UINT32_MAX, &v) < 0 || !v))
-		return cli_usage(cli, "'%s' is no number of sub-buffers", count);
+		return cli_usage(cli, "'%s' is not a number of sub-buffers", count);
 	if (count && !r)
 		r = kymo_value_set_u64(params, "num_subbuf", v);
 	if (buffers && !r)
@@ -273,8 +273,9 @@ static int add_size(struct cli *cli, struct kymo_value *params, const char *opti
 	uint64_t v;
 
 	if (ky_parse_size(text, &v) < 0 || !v || v > INT64_MAX)
-		return cli_usage(cli, "--%s: '%s' is no size: a number, then K, M or G or nothing",
-			option, text);
+		return cli_usage(cli,
+			"--%s: '%s' is not a size: write a number, then K, M, G or nothing", option,
+			text);
 	return cli_params_added(cli, kymo_value_set_u64(params, member, v));
 }
 
@@ -309,7 +310,7 @@ int cli_params_seconds(struct cli *cli, struct kymo_value *params)
 	if (!cli_has(cli, "snapshot"))
 		return cli_usage(cli, "--seconds needs --snapshot");
 	if (ky_parse_number(text, INT32_MAX, &n) < 0 || !n)
-		return cli_usage(cli, "--seconds: '%s' is no number of seconds", text);
+		return cli_usage(cli, "--seconds: '%s' is not a number of seconds", text);
 	return cli_params_added(cli, kymo_value_set_u64(params, "seconds", n));
 }
 

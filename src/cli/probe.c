@@ -60,7 +60,7 @@ static int find_program(const char *name, char path[PATH_MAX])
 static int bad_place(struct cli *cli, const char *place)
 {
 	return cli_usage(cli,
-		"'%s' is no place of a program: 'PATH:SYMBOL', 'PATH:SYMBOL+OFFSET' or 'sdt:PATH:PROVIDER:NAME'",
+		"'%s' is not a place of a program: 'PATH:SYMBOL', 'PATH:SYMBOL+OFFSET' or 'sdt:PATH:PROVIDER:NAME'",
 		place);
 }
 
@@ -111,7 +111,7 @@ static int open_target(struct cli *cli, const struct target *t, struct elf *ret)
 
 	if (r == -ENOEXEC)
 		return cli_fail(cli, "unsupported",
-			"%s is no program or library that this machine runs with 64 bits", t->path);
+			"%s is not a 64-bit program or library of this machine", t->path);
 	return r < 0 ? cli_fail(cli, "failed", "%s: %s", t->path, strerror(-r)) : CLI_OK;
 }
 

@@ -228,8 +228,8 @@ static void start(struct ky_loop *loop)
 	fd = open(PATH, O_RDONLY | O_CLOEXEC);
 	ret = fd < 0 ? -errno : ky_watch_add(loop, &watch, fd, EPOLLPRI, changed);
 	if (ret < 0)
-		ky_warning("cannot hear of mounts that come and go (" PATH
-			   ": %s): only those that are there are recorded, when a session starts",
+		ky_warning("cannot watch for changes of mounts (" PATH
+			   ": %s): only those that exist when a session starts are recorded",
 			strerror(-ret));
 }
 

@@ -321,7 +321,7 @@ static void start(struct ky_loop *loop)
 	if (ret < 0) {
 		close_all();
 		ky_warning(
-			"cannot hear of network addresses and flags that change (%s): only those "
+			"cannot watch for changes of network addresses and flags (%s): only those "
 			"that are there are recorded, when a session starts",
 			strerror(-ret));
 	}

@@ -93,7 +93,7 @@ void uevents_start(struct ky_loop *loop, const struct provider *const *wanted, s
 		ret = open_monitor(loop);
 	if (ret < 0)
 		ky_warning(
-			"cannot hear of devices and virtual machines that come and go (%s): only those that are "
+			"cannot watch for changes of devices and virtual machines (%s): only those that are "
 			"there are recorded, when a session starts",
 			strerror(-ret));
 }

@@ -179,7 +179,8 @@ static int open_positions(const struct recovery *r, const struct ky_cons_ring_se
 static void leave_out(struct recovery *r, uint32_t set, const char *what, int error)
 {
 	ky_error("%s: the %s of ring set %u cannot be used (%s): its events are left out", r->path,
-		what, set, error == -EBADMSG ? "damaged, cut off or another's" : strerror(-error));
+		what, set,
+		error == -EBADMSG ? "damaged, truncated or of another session" : strerror(-error));
 	r->n_left_out++;
 }
 
@@ -190,7 +191,7 @@ static void leave_out_unknown(struct recovery *r)
 
 	if (n <= 0)
 		return;
-	ky_error("%s/" KY_SHM_SESSION " is cut off: the buffers of %d ring sets are left out",
+	ky_error("%s/" KY_SHM_SESSION " is truncated: the buffers of %d ring sets are left out",
 		r->path, n);
 	r->n_left_out += (uint32_t)n;
 }

@@ -60,7 +60,7 @@ static const char *advice(int error)
 	case -EMFILE:
 		return "raise the limit of open files (ulimit -n)";
 	default:
-		return "writing is tried again and again";
+		return "the consumer keeps trying to write";
 	}
 }
 

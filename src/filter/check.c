@@ -198,7 +198,7 @@ static int check_comparison(
 	if (!strings && !other)
 		return 0;
 	if (op != KY_OP_EQ && op != KY_OP_NE)
-		return mismatch(c, "%s can be compared by == and != only", strings ? l : r);
+		return mismatch(c, "%s can only be compared by == and !=", strings ? l : r);
 	if (l->op == KY_OP_STRING && r->op == KY_OP_STRING)
 		return mismatch(c, "%s is compared with another one: neither is a field", l);
 	if (strings == other || l->type == KY_FILTER_ANY || r->type == KY_FILTER_ANY)
@@ -223,7 +223,8 @@ static int check_operand(struct check *c, uint8_t op, struct ky_filter_node *n)
 	if (n->type == KY_FILTER_STRING)
 		return mismatch(c, "%s cannot be calculated with", n);
 	if (n->type == KY_FILTER_FLOAT && integers_only(op))
-		return mismatch(c, "%s has no bits and no remainder: integers only", n);
+		return mismatch(
+			c, "%s cannot have bitwise operators or a remainder: only integers can", n);
 	return 0;
 }
 

@@ -260,8 +260,8 @@ static int read_index(struct compiler *c, uint64_t *ret_index)
 	skip_blanks(c);
 	begin = c->at;
 	if (!isdigit((unsigned char)c->text[begin]))
-		return fail(
-			c, begin, "an element's number is a constant, but something else stands");
+		return fail(c, begin,
+			"the number of an element must be a constant, but something else stands");
 	ret = read_integer(c, take_base(c), ret_index);
 	if (!ret && *ret_index >= UINT32_MAX)
 		return fail(c, begin, "no array has an element of this number");
@@ -320,7 +320,7 @@ static int read_field(struct compiler *c)
 		c->at++;
 		skip_blanks(c);
 		if (!is_name(c->text[c->at]) || isdigit((unsigned char)c->text[c->at]))
-			return fail(c, c->at, "a field's name is missing behind '.'");
+			return fail(c, c->at, "the name of a field is missing after '.'");
 	}
 	if (ret == -ENOENT)
 		return put_name(c, KY_OP_FIELD, path, strlen(path), begin);

@@ -263,7 +263,7 @@ static int choose(struct walk *w, const struct kymo_field *f)
 	if (is_nested(f)) {
 		ky_filter_complain(w->error,
 			f->kind == KYMO_FIELD_VARIANT
-				? "field '%s' is a variant: filters cannot look into these"
+				? "field '%s' is a variant: filters cannot use its fields"
 				: "field '%s' is of structures: name a field of one, as in %s%s.NAME",
 			f->name, f->name, f->kind == KYMO_FIELD_STRUCT ? "" : "[0]");
 		return -EINVAL;
@@ -321,12 +321,12 @@ static int cannot_step_over(struct walk *w, const struct kymo_field *f, int ret)
 {
 	if (ret == -E2BIG)
 		ky_filter_complain(w->error,
-			"field '%.*s' lies behind more than %u fields of variable size",
-			w->node->len, w->node->text, KY_FILTER_ANCHORS_MAX);
+			"field '%.*s' is after more than %u fields of variable size", w->node->len,
+			w->node->text, KY_FILTER_ANCHORS_MAX);
 	else
 		ky_filter_complain(w->error,
 			is_nested(f)
-				? "field '%s' is nested and its size not fixed: filters can ask for fields before it only"
+				? "field '%s' is nested and its size not fixed: filters can only use fields before it"
 				: "field '%s' is of an unknown kind",
 			f->name);
 	return -EINVAL;
@@ -341,7 +341,7 @@ static int enter_struct(struct walk *w, const struct kymo_field *f, uint32_t ind
 
 	if (f->kind == KYMO_FIELD_SEQUENCE && !fixed) {
 		ky_filter_complain(w->error,
-			"field '%s' is of structures whose size is not fixed: filters cannot look into these",
+			"field '%s' is of structures whose size is not fixed: filters cannot use its fields",
 			f->name);
 		return -EINVAL;
 	}
@@ -365,7 +365,7 @@ static int look_into(struct walk *w, const struct kymo_field *f, const struct pa
 
 	if (f->kind == KYMO_FIELD_VARIANT)
 		ky_filter_complain(w->error,
-			"field '%s' is a variant: filters cannot look into these", f->name);
+			"field '%s' is a variant: filters cannot use its fields", f->name);
 	else if (!is_nested(f))
 		ky_filter_complain(w->error, "field '%s' has no fields", f->name);
 	else if (many && !path->has_index)

@@ -11,7 +11,7 @@
 
 /*
  * Appends the text with a clock that is shifted. source: where the shift is from. Returns 0, or
- * -EINVAL if this is no metadata that Kymo wrote, or -ERANGE.
+ * -EINVAL if this metadata was not written by Kymo, or -ERANGE.
  */
 int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct offset *o,
 	const char *source);

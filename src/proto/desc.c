@@ -221,7 +221,7 @@ static const char *check_labels(struct ky_field *f)
 						 : label.lo > label.hi)
 			return "a range of an enumeration is empty";
 	}
-	return f->rest.error || n != f->n_labels ? "an enumeration's description is cut short"
+	return f->rest.error || n != f->n_labels ? "the description of an enumeration is incomplete"
 						 : NULL;
 }
 
@@ -233,7 +233,7 @@ static const char *check_inner(const struct ky_field *f, unsigned depth, uint32_
 	struct ky_desc inner = ky_field_fields(f);
 
 	if (depth == KY_DEPTH_MAX)
-		return "structures are in each other too deeply";
+		return "structures are nested too deeply";
 	if (!inner.n_fields)
 		return "a structure or variant has no fields";
 	return check_fields(&inner, depth + 1, n_left);
@@ -267,7 +267,7 @@ static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_l
 	const char *why;
 
 	if (f->rest.error)
-		return "a field's description is cut short";
+		return "the description of a field is incomplete";
 	if (!identifier_valid(f->name))
 		return "a field's name is not an identifier";
 	why = check_kind(f);
@@ -338,7 +338,7 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 		n++;
 	}
 	if (!why && (d->fields.error || d->n_fields))
-		why = "the description is cut short";
+		why = "the description is incomplete";
 	return why ? why : check_names(places, n);
 }
 
@@ -350,7 +350,7 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 
 	ky_desc_open(&d, bytes);
 	if (d.fields.error)
-		why = "the description is cut short";
+		why = "the description is incomplete";
 	else if (d.n_fields == KY_DESC_TOO_LARGE && ky_desc_name_valid(d.name))
 		why = "its description has more than 64,512 bytes (labels of enumerations?)";
 	else if (!ky_desc_name_valid(d.provider) || strchr(d.provider, ':'))

@@ -122,7 +122,7 @@ static void test_depth(void **state)
 		levels[i][0] = (struct kymo_field){
 			STRUCT, 0, 0, 0, 0, "s", i ? levels[i - 1] : point};
 	assert_int_equal(ky_desc_check(describe(levels[KY_DEPTH_MAX - 1]), NULL), 0);
-	refused(levels[KY_DEPTH_MAX], "structures are in each other too deeply");
+	refused(levels[KY_DEPTH_MAX], "structures are nested too deeply");
 }
 
 /* Counted are those of all depths. */

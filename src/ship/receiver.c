@@ -266,7 +266,7 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 	if (r->trace >= 0 || s->length <= SEGMENT_ID_SIZE ||
 		!segment_name_valid(
 			(const char *)payload + SEGMENT_ID_SIZE, s->length - SEGMENT_ID_SIZE))
-		return fail(r, -EPROTO, "the sender says nothing that names a recording");
+		return fail(r, -EPROTO, "the sender does not name a recording");
 	ret = find_directory(r, s, payload);
 	if (!ret && r->sync && syncfs(r->trace) < 0)
 		ret = fail_at(r, -errno, "");
@@ -416,7 +416,7 @@ static const uint8_t *unpack(
 	else if (!packer_unpack(payload, s->length, *ret_unpacked, s->raw))
 		return *ret_unpacked;
 	else
-		fail(r, -EBADMSG, "compressed bytes were damaged on their way");
+		fail(r, -EBADMSG, "compressed data was damaged on its way");
 	return NULL;
 }
 
@@ -456,13 +456,13 @@ static int handle_data(struct receiver *r, const struct segment *s, const uint8_
 	size_t n;
 
 	if (s->file >= r->n_paths || !s->raw)
-		return fail(r, -EPROTO, "the sender sends bytes of no file");
+		return fail(r, -EPROTO, "the sender sends data without a file");
 	raw = unpack(r, s, payload, &unpacked);
 	if (!raw)
 		return -EBADMSG;
 	n = s->codec == SEGMENT_ZEROS ? s->length : s->raw;
 	if (segment_crc(raw, n) != s->crc)
-		return fail(r, -EBADMSG, "bytes were damaged on their way");
+		return fail(r, -EBADMSG, "data was damaged on its way");
 	ret = put(r, r->paths[s->file], s, raw, n, &ack.offset);
 	return ret ? ret : acknowledge(r, &ack, s->length);
 }
@@ -531,7 +531,7 @@ static int serve(struct receiver *r, uint8_t *payload)
 		if (read_full(r->in, head, sizeof(head)) != (ssize_t)sizeof(head))
 			return 0;
 		if (segment_decode(head, &s) < 0)
-			return fail(r, -EPROTO, "what sends is no 'kymo ship' of this version");
+			return fail(r, -EPROTO, "the sender is not 'kymo ship' of this version");
 		if (read_full(r->in, payload, s.length) != (ssize_t)s.length)
 			return 0;
 		ret = receiver_handle(r, &s, payload);

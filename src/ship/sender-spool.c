@@ -20,7 +20,7 @@ static int release(struct sender *s, struct sender_file *f, uint64_t end, bool a
 		f->released = e.offset + e.size;
 	}
 	packets_close(&p);
-	return ret < 0 ? sender_fail(s, ret, "%s: its space cannot be given back: %s", f->path,
+	return ret < 0 ? sender_fail(s, ret, "%s: its disk space cannot be freed: %s", f->path,
 				 strerror(-ret))
 		       : 0;
 }

@@ -341,7 +341,8 @@ static int handle_ack(struct link *l, const struct segment *g)
 	struct sender_file *f = file_numbered(l->s, g->file);
 
 	if (!f || g->offset > f->sent || g->offset < f->acked)
-		return sender_fail(l->s, -EPROTO, "the receiver acknowledges what was not sent");
+		return sender_fail(
+			l->s, -EPROTO, "the receiver acknowledges data that was not sent");
 	l->in_flight -= g->offset - f->acked;
 	f->acked = g->offset;
 	sender_add_sizes(l->s);
@@ -392,7 +393,7 @@ static int receive(struct link *l)
 	l->n_in += (size_t)n;
 	while (!ret && l->n_in >= SEGMENT_HEAD) {
 		if (segment_decode(l->in, &g) < 0 || g.length > SEGMENT_PATH_MAX)
-			return sender_fail(l->s, -EPROTO, "what answers is no 'kymo receive'");
+			return sender_fail(l->s, -EPROTO, "the other end is not 'kymo receive'");
 		if (l->n_in < SEGMENT_HEAD + g.length)
 			break;
 		ret = handle(l, &g, l->in + SEGMENT_HEAD);

@@ -581,8 +581,8 @@ def test_refused_options(k):
     for args, said in (
         (["--python", "--jul", "x"], "either --python or --jul"),
         (["--python", "x", "-l", "LOUD"], "CRITICAL, ERROR, WARNING, INFO, DEBUG, NOTSET"),
-        (["--jul", "x", "-l", "99999999999"], "no level of --jul"),
-        (["--jul", "x", "-x", "y"], "excluded by a filter"),
+        (["--jul", "x", "-l", "99999999999"], "is not a level of --jul"),
+        (["--jul", "x", "-x", "y"], "use a filter to exclude loggers"),
         (["--jul"], "no pattern"),
         (["-l", "my.logger", "x"], "--log4j"),
     ):

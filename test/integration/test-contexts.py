@@ -460,7 +460,7 @@ def test_refusals(k):
     k.kymo("enable-channel", "stacks")
     k.kymo("add-context", "-t", "callstack:4,callstack:4", "-c", "stacks")
     done = k.kymo("add-context", "-t", "callstack:8", "-c", "stacks", status=1)
-    check("records 'callstack:4', and so cannot record 'callstack:8'" in done.stderr, f"another depth later: {done.stderr}")
+    check("records 'callstack:4', so it cannot also record 'callstack:8'" in done.stderr, f"another depth later: {done.stderr}")
     check("already" in k.kymo("add-context", "-t", "callstack:4", "-c", "stacks").stdout, "the same depth later")
     check("vtid" in k.kymo("add-context", "--list").stdout, "list")
 

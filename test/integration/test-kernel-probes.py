@@ -202,10 +202,10 @@ def test_refused(k):
     refused = [
         (f"--userspace-probe={PROBED}:probed_functio", "has no function 'probed_functio': did you mean 'probed_function'?"),
         (f"--userspace-probe=sdt:{PROBED}:probed:stop", "has no SDT probe 'probed:stop': it has probed:step"),
-        ("--userspace-probe=/etc/passwd:main", "/etc/passwd is no program or library"),
+        ("--userspace-probe=/etc/passwd:main", "/etc/passwd is not a 64-bit program or library"),
         ("--userspace-probe=/no/such:main", "/no/such: No such file"),
-        ("--userspace-probe=main", "'main' is no place of a program"),
-        (f"--userspace-probe={PROBED}:main+x", "is no place of a program"),
+        ("--userspace-probe=main", "'main' is not a place of a program"),
+        (f"--userspace-probe={PROBED}:main+x", "is not a place of a program"),
     ]
     if not (TRACING / "kprobe_events").exists():
         refused.append(("--probe=do_nothing", "this kernel has no probes of itself (CONFIG_KPROBE_EVENTS)"))

@@ -15,7 +15,7 @@ import sys
 import kymotest
 from kymotest import Skip, check, equal, wait_for
 
-SILENT = "has not been at work"
+SILENT = "has not worked for"
 # Prints each sample of stdin as [name, labels, value]. The parser refuses what the format forbids.
 PARSE = """
 import json, sys

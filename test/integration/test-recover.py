@@ -389,7 +389,7 @@ def test_refused(k):
     everybodys = k.top / "everybodys"
     everybodys.mkdir()
     everybodys.chmod(0o1777)
-    check("all may write" in k.kymo("create", "s", f"--shm-path={everybodys}", "--no-output", status=1).stderr, "one like /dev/shm")
+    check("all users may write" in k.kymo("create", "s", f"--shm-path={everybodys}", "--no-output", status=1).stderr, "one like /dev/shm")
     equal(everybodys.stat().st_mode & 0o7777, 0o1777, "the mode of everybody's directory")
     check("name of a directory" in k.kymo("create", "s", "--shm-path=", status=2).stderr, "an empty name")
     equal(k.request(command="create", session="s", output="", shm_path="a/b")["code"], "usage", "a relative path")
@@ -511,7 +511,7 @@ def test_others_files(k):
         shutil.copytree(mine, copy)
         shutil.copy(other / theirs, copy / path)
         done, said = attempt(k, copy, "-o", k.top / "out")
-        check(not done and "another's" in said, f"{path}: {done} {said}")
+        check(not done and "of another session" in said, f"{path}: {done} {said}")
         for make in (lambda p: p.symlink_to(other / theirs), os.mkfifo, os.mkdir):
             (copy / path).unlink()
             make(copy / path)

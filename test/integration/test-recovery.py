@@ -299,7 +299,7 @@ def test_the_command_line_brings_a_successor(k):
     kill_daemon(k)
     k.daemon = None
     done = k.kymo("stop", "s")
-    check("takes its sessions over" in done.stderr, done.stderr)
+    check("takes over its sessions" in done.stderr, done.stderr)
     equal(len(read_trace(trace)[0]), 1000, "events")
     k.kymo("destroy", "s")
     # The destroyed session is removed after the reply.

@@ -162,8 +162,8 @@ def test_refused(k):
     ran = k.top / "ran"
     for options, wanted in {
             ("--sample=2000000000",): "CPU samples a second",
-            ("--sample=x",): "no number",
-            ("--sample=0",): "no number",
+            ("--sample=x",): "is not a number",
+            ("--sample=0",): "is not a number",
             ("--sample", "--snapshot"): "exclude each other"}.items():
         done = k.kymo("record", *options, "-o", k.top / "refused", "--", "touch", ran, status=(1, 2))
         check(wanted in done.stderr, lambda done=done: f"unexpected: {done.stderr}")

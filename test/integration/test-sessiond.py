@@ -477,7 +477,7 @@ def test_refused_commands_change_nothing(k):
     ask(k, "track", vpid=["1"])
     ask(k, "enable-event", patterns=[f"a:{i}" for i in range(1023)], channel="b")
     before = ask(k, "status")["session"]
-    refused(k, "exists", "cannot record", command="add-context", contexts=["vpid", "callstack:8"])
+    refused(k, "exists", "cannot also record", command="add-context", contexts=["vpid", "callstack:8"])
     refused(k, "failed", "too many", command="add-context", channel="b", contexts=["vpid"] + [f"$app.p:n{i}" for i in range(63)])
     refused(k, "usage", "not a vuid", command="track", vpid=["2"], vuid=["3", "x"])
     refused(k, "not-found", "does not track", command="untrack", vpid=["1", "4"])

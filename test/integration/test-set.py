@@ -165,9 +165,9 @@ def test_refusals(k):
     for given, words, status in (
         ("swich-timer=5", "did you mean 'switch-timer'", 2),
         ("colour=red", "'kymo set' shows what there is", 2),
-        ("output=/tmp", "'output' cannot be changed: the trace lies there", 2),
+        ("output=/tmp", "'output' cannot be changed: the trace is there", 2),
         ("switch-timer=5", "from 100us to 1h", 2),
-        ("read-timer=fast", "0 (as often as", 2),
+        ("read-timer=fast", "0 (adapted to the rate", 2),
         ("mode=drop", "'discard' or 'overwrite'", 2),
         ("blocking-timeout=-1", "or inf", 2),
         ("switch-timer", "KEY=VALUE", 2),

@@ -491,7 +491,7 @@ def test_usage(k):
         done = k.kymo("ship", *args, status=status)
         check(said in done.stderr, done.stderr)
     done = k.run([CLI, "receive", far_of(k)], status=1, input="GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n")
-    check("is no 'kymo ship'" in done.stderr, done.stderr)
+    check("is not 'kymo ship'" in done.stderr, done.stderr)
     equal(list(far_of(k).iterdir()), [], "what it made")
 
 

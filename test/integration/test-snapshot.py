@@ -250,7 +250,7 @@ def test_hanging(k):
     held = Held(k)
     k.record("emit:*")
     hanging = [held.begin(f"n{i}") for i in range(4)]
-    check("under way" in k.kymo("snapshot", "record", status=1).stderr, "no word about those that are under way")
+    check("in progress" in k.kymo("snapshot", "record", status=1).stderr, "no word about those that are in progress")
     k.kymo("destroy", "s")
     for client, _ in hanging:
         said = client.communicate(timeout=kymotest.TIMEOUT)[0]
@@ -297,7 +297,7 @@ def test_refused(k):
     refused("snapshot", "add-output", "x", says="snapshot record -o DIR", status=1)
     refused("snapshot", says="missing", status=2)
     refused("snapshot", "record", "a", "-n", "b", says="not both", status=2)
-    refused("snapshot", "record", "--max-size=0", says="no size", status=2)
+    refused("snapshot", "record", "--max-size=0", says="is not a size", status=2)
     k.kymo("create", "s", "-o", k.traces / "s")
     refused("snapshot", "record", "a/b", says="cannot name a snapshot")
     refused("snapshot", "record", "-o", k.traces / "s", says="already")
@@ -377,8 +377,8 @@ def test_seconds(k):
     """Buffers grow by the rate, up to their limit; the daemon's successor goes on with that."""
     size, burst = 8 << 10, 256 << 10
     k.start_daemon()
-    for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "no number of seconds"),
-            (("--snapshot", "--seconds=5m"), "no number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 at most"),
+    for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "is not a number of seconds"),
+            (("--snapshot", "--seconds=5m"), "is not a number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 at most"),
             (("--snapshot", "--seconds=5", f"--shm-path={k.top}/shm"), "buffers in files do not grow")):
         check(words in k.kymo("create", "bad", *args, status=2).stderr, f"{args}")
     k.kymo("create", "s", "--snapshot", "--seconds=3600", "-o", k.traces / "s")

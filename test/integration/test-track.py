@@ -154,10 +154,10 @@ def test_users_and_groups(k):
 def test_refusals(k):
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
-    for command, status, words in ((["track"], 2, "whom"), (["untrack", "--vpid=3"], 2, "tracks every vpid"),
+    for command, status, words in ((["track"], 2, "nothing to track is given"), (["untrack", "--vpid=3"], 2, "tracks every vpid"),
             (["track", "--vpid=x"], 2, "'x'"), (["track", "--vuid=no-such-user"], 1, "no-such-user"),
             (["track", "--vpid=4294967296"], 2, "4294967296"), (["track", "--all", "--vpid=1"], 2, "not both"),
-            (["track", "--vpid=1,,2"], 2, "empty part")):
+            (["track", "--vpid=1,,2"], 2, "empty name")):
         check(words in k.kymo(*command, status=status).stderr, f"{command}: {words!r} is not said")
     k.kymo("track", "--vpid=3", "--vuid=5")
     check("does not track vpid 4" in k.kymo("untrack", "--vpid=4", status=1).stderr, "not said what is not tracked")

@@ -429,7 +429,7 @@ def test_member_probes_are_looked_up(k):
             (f"{PROBED}:probed_function+1", "only root may probe a program at an offset"),
             (f"{PROBED}:no_such", "no such function"), (f"sdt:{PROBED}:probed:none", "no such SDT probe"),
             ("/dev/null:main", "it is no program"), (f"{carol.home}:main", "it is no program"),
-            ("probed:main", "is no place of a program"), ("sdt:/x:y", "is no place of a program")):
+            ("probed:main", "is not a place of a program"), ("sdt:/x:y", "is not a place of a program")):
         refusal = enable_probe(carol, place)
         check(why in refusal, f"{place}: {refusal or 'it was not refused'}")
     equal(enable_probe(carol, f"{PROBED}:probed_function", definitions=["of_carol /bin/true:0x1235"]), "", "refusal")

@@ -87,7 +87,7 @@ struct channel *request_make_channel(struct request *r, const char *name)
 		return NULL;
 	}
 	if (s->n_channels >= CHANNELS_MAX) {
-		request_refuse(r, "failed", "session '%s' has %u channels, which is the most",
+		request_refuse(r, "failed", "session '%s' has %u channels, and cannot have more",
 			s->name, CHANNELS_MAX);
 		return NULL;
 	}

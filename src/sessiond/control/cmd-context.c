@@ -67,12 +67,12 @@ static bool may_add(
 		other = find_other(c->contexts, c->n_contexts, &contexts[i]);
 		if (other)
 			request_refuse(r, "exists",
-				"channel '%s' records '%s', and so cannot record '%s': use another channel",
+				"channel '%s' records '%s', so it cannot also record '%s': use another channel",
 				c->name, other->spec, contexts[i].spec);
 	}
 	if (!other && channel_check_contexts(c, contexts, n) < 0)
 		request_refuse(r, "failed",
-			"channel '%s': these are too many: contexts are at most 64, 8 of them counters, and 4096 bytes together",
+			"channel '%s': these are too many: there can be at most 64 contexts, 8 of them counters, and 4096 bytes together",
 			c->name);
 	return !r->refusal.code;
 }

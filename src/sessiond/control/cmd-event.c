@@ -79,7 +79,7 @@ static void note_variants(struct request *r, const struct channel *c, const stru
 		if (other->enabled && !strcmp(other->pattern, rule->pattern) &&
 			!rule_equal(other, rule))
 			reply_note(r,
-				"rule '%s' is enabled in another form too, and events that either of them wants are recorded: 'kymo disable-event --remove' and enable the one that you want",
+				"rule '%s' is enabled in another form too, and events that match either of them are recorded: remove one of them with 'kymo disable-event --remove'",
 				rule->pattern);
 }
 

@@ -182,7 +182,7 @@ static bool put_kernel_place(
 	m = place[n] == '+' ? strspn(offset, "0123456789abcdefABCDEFx") : 0;
 	if (!n || n > 200 || m > 18 || (place[n] == '+' && !m) || offset[m])
 		request_refuse(r, "usage",
-			"'%s' is no place of the kernel: 'SYMBOL' or 'SYMBOL+OFFSET'", place);
+			"'%s' is not a place of the kernel: 'SYMBOL' or 'SYMBOL+OFFSET'", place);
 	else if (name[strspn(name, NAME_CHARS)] || strlen(name) >= 64)
 		request_refuse(r, "usage",
 			"'%s' cannot name an event: use up to 63 letters, digits and '_'", name);

@@ -117,10 +117,10 @@ static const char *why_not_cleared(const struct session *s)
 	const struct channel *c;
 
 	if (s->snapshot)
-		return "it keeps events for snapshots, which are in the applications' hands: new ones will overwrite them";
+		return "it keeps events for snapshots, which are in the applications' memory: new ones will overwrite them";
 	ky_list_foreach (c, &s->channels, node)
 		if (c->overwrite)
-			return "it has a channel in overwrite mode, whose events are in the applications' hands: new ones will overwrite them";
+			return "it has a channel in overwrite mode, whose events are in the applications' memory: new ones will overwrite them";
 	return NULL;
 }
 

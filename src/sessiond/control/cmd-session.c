@@ -32,12 +32,12 @@ static const char *why_no_step(const struct session *s, int error, struct ky_buf
 	switch (error) {
 	case -EBUSY:
 		if (s->step != SESSION_QUITTING)
-			return "another command is still at work on it: try again";
+			return "another command is still in progress for it: try again";
 		ky_buf_puts(why, "it is being destroyed: ");
 		consumer_put_unfinished(&recording_of(s)->consumer, why);
 		return why->data ? why->data : "it is being destroyed";
 	case -ENOTCONN:
-		return "it is stopped, and only a recording can be paused or resumed: 'kymo start' begins to record";
+		return "it is stopped, and only a session that records can be paused or resumed: 'kymo start' starts it";
 	default:
 		return strerror(-error);
 	}
@@ -182,7 +182,7 @@ static enum outcome check_shm(struct request *r, const char *path, uid_t uid)
 		return request_refuse(r, "usage", "shm_path '%s' is not an absolute path", path);
 	if (*path && uid != r->env->uid)
 		return request_refuse(r, "permission",
-			"buffers in files are for the session daemon's own user: leave --shm-path away, or use a session daemon of your own (KYMO_RUNDIR)");
+			"buffers in files are for the session daemon's own user: leave out --shm-path, or use a session daemon of your own (KYMO_RUNDIR)");
 	return DONE;
 }
 
@@ -192,9 +192,9 @@ static const char *why_no_shm(int error)
 	case -ENOTEMPTY:
 		return "it is not empty (if a session was killed, 'kymo recover' writes out what it left there): choose another directory";
 	case -EPERM:
-		return "it is another user's, or all may write to it: choose another directory";
+		return "it belongs to another user, or all users may write to it: choose another directory";
 	case -EOPNOTSUPP:
-		return "its file system cannot reserve room for good: choose a tmpfs, as below /dev/shm, ext4 or xfs";
+		return "its file system cannot reserve disk space permanently: choose a tmpfs, as below /dev/shm, ext4 or xfs";
 	default:
 		return strerror(-error);
 	}
@@ -276,14 +276,15 @@ static enum outcome create(struct request *r)
 	if (spec.seconds > SECONDS_MAX)
 		return request_refuse(r, "usage", "'seconds': %u at most", SECONDS_MAX);
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
-		return request_refuse(r, "usage", "'%s' is no clock of a session here", spec.clock);
+		return request_refuse(r, "usage",
+			"'%s' is not the clock of a session of this daemon", spec.clock);
 	lost_forget(e, spec.name);
 	if (r->timed_out)
 		reply_note(r,
-			"the collector of system state does not answer: the session does without it");
+			"the collector of system state does not answer: the session continues without it");
 	if (*e->peers->collector->trouble && e->peers->collector->state != COLLECTOR_NONE)
 		reply_note(r,
-			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
+			"the collector of system state %s: the session continues without it until it works again (the daemon's log has more)",
 			e->peers->collector->trouble);
 	return create_session(r, &spec);
 }

@@ -64,7 +64,7 @@ enum outcome run_snapshot(struct request *r)
 	request_op_free(o);
 	if (ret == -EBUSY)
 		return request_refuse(r, "busy",
-			"session '%s' has %u snapshots under way: try again when one has ended",
+			"session '%s' has %u snapshots in progress: try again when one has ended",
 			r->session->name, SNAPSHOTS_MAX);
 	return request_refuse(
 		r, "failed", "cannot start a consumer for the snapshot: %s", strerror(-ret));

@@ -43,10 +43,10 @@ static enum outcome refuse_tracker(
 			r, "not-found", "session '%s' does not track %s %s", session, name, text);
 	if (error == -EDQUOT)
 		return request_refuse(r, "failed",
-			"session '%s' cannot track %s %s too: it has %u, and no more are possible",
+			"session '%s' cannot also track %s %s: it has %u, and cannot have more",
 			session, name, text, TRACKER_VALUES_MAX);
-	return request_refuse(r, "failed", "session '%s' cannot track %s %s too: %s", session, name,
-		text, strerror(-error));
+	return request_refuse(r, "failed", "session '%s' cannot also track %s %s: %s", session,
+		name, text, strerror(-error));
 }
 
 /* Applies the request's values of one attribute to the tracker. */

@@ -51,7 +51,7 @@ struct channel {
 	uint32_t subbuf_size, num_subbuf;
 	/* bytes to which a buffer may grow while the consumer is late; less than it has: none */
 	uint64_t burst_size;
-	uint32_t pool_size; /* buffers for threads that are made ready before these come */
+	uint32_t pool_size; /* buffers that are allocated in advance for new threads */
 	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
 	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
 	/* of a stream: bytes of a file; files that stay. 0: no limit */

@@ -27,18 +27,18 @@ const struct option channel_options[] = {
 		.words = {"cpu", "thread", "process", "auto"},
 		.help = "who has a buffer of its own", .not_kernel = true},
 	{"pool-size", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(pool_size), 1, 32768,
-		.help = "buffers for threads that are made ready before these come",
+		.help = "buffers that are allocated in advance for new threads",
 		.not_kernel = true},
 	{"mode", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(overwrite),
 		.words = {"discard", "overwrite"}, .help = "what full buffers do with new events"},
 	{"event-conflict", OPTION_WORD, OPTION_AT_ONCE, false, FIELD(separate_conflicts),
 		.words = {"refuse", "separate"},
-		.help = "what another definition of a known event's name is", .not_kernel = true},
+		.help = "an event with a known name but other fields", .not_kernel = true},
 	{"switch-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(switch_timer_us), TIME_MIN,
 		TIME_MAX, .zero = "only when recording stops",
 		.help = "how often partly filled sub-buffers are written"},
 	{"read-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(read_timer_us), TIME_MIN, TIME_MAX,
-		.zero = "as often as the applications' pace needs it",
+		.zero = "adapted to the rate of events",
 		.help = "how often the consumer looks for full sub-buffers"},
 	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
 		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
@@ -46,10 +46,10 @@ const struct option channel_options[] = {
 		.not_kernel = true},
 	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),
 		KY_BLOCK_MIN, INT64_MAX, .zero = "one file for each buffer",
-		.help = "bytes of a file, when the next one is begun"},
+		.help = "size of a file, after which the next one is started"},
 	{"tracefile-count", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(tracefile_count), 1,
 		INT32_MAX, .zero = "all of them",
-		.help = "files of each buffer that stay; the oldest is removed"},
+		.help = "newest files of each buffer that are kept; older ones are removed"},
 	{0},
 };
 
@@ -57,10 +57,10 @@ const struct option channel_options[] = {
 static const struct {
 	const char *key, *why;
 } fixed[] = {
-	{"name", "its files are called so: make another channel"},
-	{"output", "the trace lies there: make another session with 'kymo create -o DIR'"},
+	{"name", "its files have this name: create another channel"},
+	{"output", "the trace is there: create another session with 'kymo create -o DIR'"},
 	{"snapshot",
-		"it is what the session is made for: make another with 'kymo create --snapshot'"},
+		"it is fixed when a session is created: create another with 'kymo create --snapshot'"},
 };
 
 /* "switch-timer" is "switch_timer" in messages. */

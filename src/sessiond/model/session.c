@@ -44,7 +44,7 @@ void session_set_error(struct session *s, const char *message)
 {
 	if (!message || !*message) {
 		if (s->error)
-			ky_info("session '%s': all is well again", s->name);
+			ky_info("session '%s': the failure has ended", s->name);
 		free(s->error);
 		s->error = NULL;
 		return;

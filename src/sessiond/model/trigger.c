@@ -113,8 +113,7 @@ static int parse_limit(struct condition *c, const struct form *f, const char *te
 
 static int refuse_form(char *why, const struct form *f, const char *when)
 {
-	return refuse(
-		why, "condition '%s' is not understood: write for example '%s'", when, f->example);
+	return refuse(why, "bad condition '%s': write for example '%s'", when, f->example);
 }
 
 /* text: what follows the name and the subject. */
@@ -161,7 +160,7 @@ static int parse_rule(struct condition *c, char *why)
 	if (!pattern || (comma && !level_text))
 		return -ENOMEM;
 	if (!*pattern || strlen(pattern) > RULE_PATTERN_MAX || !ky_glob_valid(pattern))
-		return refuse(why, "'%.64s' is no pattern of names", pattern);
+		return refuse(why, "'%.64s' is not a pattern of names", pattern);
 	if (comma && (c->kind == WHEN_SPAN || parse_level(level_text, &level) < 0))
 		return refuse(why,
 			c->kind == WHEN_SPAN ? "a span has no level: '%s'"
@@ -251,8 +250,8 @@ static int add_action(struct trigger_spec *t, const char *text, size_t len, char
 		t->actions[t->n_actions++] = (enum action_kind)i;
 		return 0;
 	}
-	return refuse(why, "unknown action '%.*s': choose of " ALL_ACTIONS,
-		(int)KY_MIN(len, (size_t)64), text);
+	return refuse(
+		why, "unknown action '%.*s': use " ALL_ACTIONS, (int)KY_MIN(len, (size_t)64), text);
 }
 
 /* "snapshot,notify,run:COMMAND": the command goes to the end of the text. */
@@ -301,8 +300,7 @@ static int parse_rate(struct trigger_spec *t, char *why)
 		(int)KY_MIN(slash ? (size_t)(slash - t->rate) : 0, sizeof(number) - 1), t->rate);
 	if (ky_parse_number(number, 1000000, &t->rate_n) < 0 || !t->rate_n ||
 		ky_parse_usec(slash + 1, &usec) < 0 || !usec || usec > UINT64_C(31536000000000))
-		return refuse(why,
-			"rate '%s' is not understood: write how often in which time, for example '3/1m'",
+		return refuse(why, "bad rate '%s': write a number and a period, for example '3/1m'",
 			t->rate);
 	t->rate_ns = usec * 1000;
 	return 0;

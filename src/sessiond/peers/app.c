@@ -235,8 +235,8 @@ static void report_refusal(const struct app *a, uint32_t cookie, int error)
 				reason(as->set, error));
 			return;
 		}
-	ky_warning("application %s (pid %d) could not obey: %s", a->name, (int)a->pid,
-		reason(NULL, error));
+	ky_warning("application %s (pid %d) could not carry out a request: %s", a->name,
+		(int)a->pid, reason(NULL, error));
 }
 
 static int handle_ack(struct app *a, struct ky_reader *r)

@@ -43,12 +43,12 @@ void consumer_put_silence(const struct consumer *c, struct ky_buf *to)
 
 	if (proc_state_is(c->process, ") T"))
 		ky_buf_printf(to,
-			"its consumer (pid %d) has been stopped by a signal for %llu s: 'kill -CONT %d' lets it go on",
+			"its consumer (pid %d) has been stopped by a signal for %llu s: 'kill -CONT %d' continues it",
 			pid, s, pid);
 	else if (proc_state_is(c->process, ") D"))
 		ky_buf_printf(to,
 			"its consumer (pid %d) has been waiting for %llu s for the disk of '%s'",
 			pid, s, c->output);
 	else
-		ky_buf_printf(to, "its consumer (pid %d) has not been at work for %llu s", pid, s);
+		ky_buf_printf(to, "its consumer (pid %d) has not worked for %llu s", pid, s);
 }

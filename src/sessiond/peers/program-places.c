@@ -122,7 +122,7 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 	socket = become(socket, peer);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", open_file(socket, t->path));
 	if (elf_open(&e, path) < 0)
-		end(socket, "it is no program or library that this machine runs with 64 bits");
+		end(socket, "it is not a 64-bit program or library of this machine");
 	if (*t->provider)
 		elf_sdt_places(&e, t->provider, t->symbol, &places, &left_out);
 	else if (!elf_find_function(&e, t->symbol, &offset))
@@ -305,13 +305,13 @@ int program_places_find(struct peers *p, const struct ky_peer *peer, const char 
 	int ret = -ENOMEM;
 
 	if (s && (!parse(&s->target, place) || strpbrk(s->target.path, " \t\n#"))) {
-		snprintf(why, why_size, "'%s' is no place of a program", place);
+		snprintf(why, why_size, "'%s' is not a place of a program", place);
 		search_free(s);
 		return -EINVAL;
 	}
 	if (s && !has_room(p, peer->uid)) {
 		snprintf(why, why_size,
-			"too many searches for places of programs are under way: try again when they have ended");
+			"too many searches for places of programs are in progress: try again when they have ended");
 		search_free(s);
 		return -EBUSY;
 	}

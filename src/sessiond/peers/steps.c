@@ -202,7 +202,7 @@ static void give_up(struct session *s)
 {
 	char why[PATH_MAX + 128];
 
-	snprintf(why, sizeof(why), "its consumer process died again and again: %s%s%s",
+	snprintf(why, sizeof(why), "its consumer process died repeatedly: %s%s%s",
 		s->shm_path ? "'kymo recover " : "events that were not written out are lost",
 		s->shm_path ? s->shm_path : "", s->shm_path ? "' may write out the rest" : "");
 	s->shm_fd = ky_close(s->shm_fd); /* the files stay */

@@ -389,7 +389,7 @@ static void run_action(struct trigger *t, enum action_kind kind, const char *rea
 		ret = run_step(t, kind);
 		if (ret < 0)
 			action_failed(t, kind,
-				ret == -EBUSY ? "another command of the session is under way"
+				ret == -EBUSY ? "another command of the session is in progress"
 					      : strerror(-ret));
 	}
 }
@@ -506,7 +506,7 @@ static void measure_amounts(struct triggers *t, struct amounts *a)
 		a->disk_size = memory.disk_size;
 	}
 	a->failing = s->error		      ? s->error
-		     : consumer_silence_ns(c) ? "it has not been at work for some time"
+		     : consumer_silence_ns(c) ? "it has not worked for some time"
 					      : NULL;
 	/* A set that was retired takes its counts along: they come back with the consumer's. */
 	a->new_events = a->events - KY_MIN(a->events, t->events);
