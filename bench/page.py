@@ -135,7 +135,9 @@ def measure_kymo(top, trace, events):
 
 def measure_speedscope(top, trace, page):
     exported, script = top / "chrome.json", top / "speedscope-data.js"
-    subprocess.run([KYMO, "export", "--to=chrome", "-o", exported, trace], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([KYMO, "export", "--to=chrome", "-o", exported, trace], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return print(f"  speedscope: nothing to open: {done.stderr.strip()}")
     size = exported.stat().st_size
     if size * 4 / 3 > SPEEDSCOPE_BYTES:
         return print(f"  speedscope: cannot open {size / 1e6:.0f} MB of JSON: a browser's texts end at {SPEEDSCOPE_BYTES / 1e6:.0f} MB")
