@@ -233,8 +233,8 @@ static bool leader_has_none(struct link *l, const char *stream, const jsDirectGe
 }
 
 /*
- * A copy of the stream may be behind, and a leader that has just been chosen may not know all yet:
- * what the leader has not for a while is not there.
+ * A copy of the stream may be behind, and a leader that was just elected may not know all messages
+ * yet. So a message is absent only if the leader reports for SETTLE_MS that it has none.
  */
 static bool is_absent(struct link *l, const char *stream, const jsDirectGetMsgOptions *o)
 {

@@ -164,7 +164,7 @@ static int make_identity(struct setup *s, const struct identity *id)
 	return code;
 }
 
-/* The file of a host, or of the fleet's administrator: where the servers are, and who one is. */
+/* Writes the file of a host or of the administrator: the servers' addresses, and its identity. */
 static int write_config(struct setup *s, const char *name, const char *dir, const char *identity)
 {
 	struct ky_buf b = {0};

@@ -15,7 +15,7 @@
 
 struct node {
 	char address[128];
-	unsigned port;	     /* for hosts and for who asks */
+	unsigned port;	     /* for hosts and commands */
 	unsigned route_port; /* for the other servers; 0: there are none */
 	pid_t started;	     /* by us; else 0 */
 };
@@ -29,7 +29,7 @@ struct setup {
 };
 
 void setup_path(const struct setup *s, char path[PATH_MAX], const char *name);
-/* Writes a file as a whole: who reads it sees the one before, or this one. Returns a code. */
+/* Writes a file as a whole: a reader sees the old file or the new one. Returns a code. */
 int setup_write(struct setup *s, const char *name, const struct ky_buf *text);
 /*
  * Starts a program in the directory DIR/where, with its output in the file `log` there. Returns 0

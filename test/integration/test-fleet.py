@@ -359,7 +359,7 @@ def fetch(fleet, made):
 
 
 def test_cluster_routes(k):
-    """Nobody joins the cluster with a host's identity, nor with that of whoever asks."""
+    """Nobody joins the cluster with a host's identity, nor with the administrator's."""
     with fleet_of(k, "web1", n_servers=3) as fleet:
         top = k.home / "kymo-fleet"
         conf = (fleet.node() / "server.conf").read_text()
