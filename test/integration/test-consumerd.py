@@ -24,7 +24,7 @@ from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
-INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 16, 17, 18
+INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, TIMERS, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 10, 16, 17, 18
 TIMERS = 10
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
@@ -265,6 +265,10 @@ class Consumer:
 
     def add(self, ring_set, **change):
         self.send(RING_SET, ring_set.message(**change), ring_set.fds())
+
+    def flush_on_order_only(self, ring_set):
+        """The time passes without parts of blocks being written, however long a writer takes."""
+        self.send(TIMERS, struct.pack("<IQQ", ring_set.number, 0, 0))
 
     def order(self, kind):
         self.cookie += 1
@@ -1289,6 +1293,8 @@ def knows_direct(directory):
 def fill_until_direct(c, s, n):
     """
     Records from n on until whole blocks were written past the page cache; returns the next number.
+    A flush between two blocks would keep them in the page cache, so a slow writer needs a consumer
+    that flushes on order only.
     """
 
     def went_past():
@@ -1316,6 +1322,7 @@ def test_past_the_page_cache(k):
     for life in range(3):
         c = Consumer(k, trace, resume=int(life > 0))
         c.add(s)
+        c.flush_on_order_only(s)
         n = fill_until_direct(c, s, n)
         check_stats(c.flush(), s)  # a part of a block: the file does not end at a page boundary
         write_all(s.ring[0], range(n, n + 100))
@@ -1335,6 +1342,7 @@ def test_direct_disk_full(k):
     c = Consumer(k, small.mount / "trace", command=small.command)
     outside = small.seen_by(c)
     c.add(s)
+    c.flush_on_order_only(s)
     n = fill_until_direct(c, s, 0)
     free = os.statvfs(outside)
     (outside / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 300000))
