@@ -34,7 +34,7 @@ struct cli_lines {
 	uint64_t n_filled, n_taken, n_written; /* batches */
 	bool is_ended;
 	bool json;
-	bool had_time; /* of the last item that was added */
+	bool had_time; /* of the last item before the current batch */
 	int64_t last_ns;
 	int error;
 	size_t n_batches, n_threads;
@@ -155,6 +155,22 @@ static int add_line(struct cli_lines *l)
 	return l->error;
 }
 
+/*
+ * Keeps the time that the line behind the batch counts from. Once for a batch, because the other
+ * threads read this part of memory with each line.
+ */
+static void keep_time(struct cli_lines *l, const struct batch *b)
+{
+	size_t i = b->n;
+
+	while (i > 0 && !b->items[i - 1].has_time)
+		i--;
+	if (!i)
+		return;
+	l->had_time = true;
+	l->last_ns = b->items[i - 1].ns;
+}
+
 int cli_lines_add(struct cli_lines *l)
 {
 	struct batch *b = current(l);
@@ -168,13 +184,10 @@ int cli_lines_add(struct cli_lines *l)
 		b->format.had_time = l->had_time;
 		b->format.last_ns = l->last_ns;
 	}
-	if (item->has_time) {
-		l->had_time = true;
-		l->last_ns = item->ns;
-	}
 	b->bits += item->bits;
 	if (b->n < N_ITEMS && b->values.n < MAX_VALUES && b->bits < MAX_BITS)
 		return 0;
+	keep_time(l, b);
 	pthread_mutex_lock(&l->lock);
 	l->n_filled++;
 	pthread_cond_signal(&l->filled);
