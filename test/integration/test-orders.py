@@ -11,7 +11,7 @@ import collections
 import itertools
 
 import kymotest
-from kymotest import APPS, check, equal, integers, read_trace, wait_for
+from kymotest import APPS, check, equal, integers, read_trace
 
 # The step that must have happened before.
 NEEDS = {"daemon": None, "create": "daemon", "enable": "create", "disable": "enable", "start": "create", "stop": "start",
@@ -45,9 +45,6 @@ class Run:
         self.app.stdin.flush()
         self.k.expect(self.app, "ready")
 
-    def registered(self):
-        return self.k.request(command="list-events")["applications"]
-
     def step(self, step):
         if step == "daemon" and not self.k.daemon:
             self.k.start_daemon()
@@ -65,7 +62,7 @@ class Run:
             self.say("load")
         self.done.add(step)
         if {"daemon", "program"} <= self.done and step in ("daemon", "program"):
-            wait_for(self.registered, "the program to register")
+            self.k.wait_registered(self.app)
 
     def on(self):
         return {"enable", "start"} <= self.done and not self.done & {"disable", "stop"}
