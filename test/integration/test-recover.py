@@ -78,18 +78,24 @@ def some_time():
     wait_for(lambda: time.monotonic() > end, "the moment")
 
 
-def check_all(found, victims):
+def check_all(found, victims, discarded):
     """
     Checks that all events that had returned, and at most one that had not yet, are there, each once
-    and in order.
+    and in order, but for those that were discarded: a consumer that waits for the disk lets buffers
+    become full.
     """
+    missing = 0
     for victim in victims:
         for thread, counted in enumerate(victim.counts()):
             seen = found.pop((victim.number, thread), [])
             what = f"victim {victim.number}, thread {thread} (KYMO_TEST_SEED={SEED})"
-            equal(seen, list(range(len(seen))), f"events of {what}")
-            check(counted <= len(seen) <= counted + 1, f"{what}: {len(seen)} events are in the trace, {counted} had returned")
+            equal(seen, sorted(set(seen)), f"events of {what}")
+            check(not seen or seen[-1] <= counted, f"{what}: event {seen[-1:]} is in the trace, {counted} had returned")
+            missing += len(set(range(counted)) - set(seen))
     equal(dict(found), {}, "events of others")
+    # of each thread one more, which had not returned
+    most = missing + 2 * len(victims)
+    check(missing <= discarded <= most, f"{missing} events are missing, {discarded} were discarded (KYMO_TEST_SEED={SEED})")
 
 
 def recover(k, shm, *options):
@@ -106,10 +112,10 @@ def killed(k, *options, channel=ROOMY, env=None, trace=None):
         some_time()
         kill_everything(k)
         done = recover(k, shm)
-        equal((done["damaged"], done["left_out"], done["discarded"]), (0, 0, 0), f"{done}")
+        equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
         equal(pathlib.Path(done["output"]), out / trace if trace else out, "where the trace is")
         check(not shm.exists(), "what was recovered is still there")
-        check_all(by_thread(read_trace(done["output"])[0]), victims)
+        check_all(by_thread(read_trace(done["output"])[0]), victims, done["discarded"])
         shutil.rmtree(out)
 
 
@@ -160,9 +166,9 @@ def test_killed_after_rotation(k):
         k.kymo("rotate")
     some_time()
     kill_everything(k)
-    recover(k, shm)
+    done = recover(k, shm)
     # each chunk is a trace of its own: babeltrace2 merges them by time
-    check_all(by_thread(read_trace(trace)[0]), [victim])
+    check_all(by_thread(read_trace(trace)[0]), [victim], done["discarded"])
 
 
 def test_killed_record(k):
@@ -176,9 +182,9 @@ def test_killed_record(k):
     for pid in processes_with(k.mark):
         os.kill(pid, signal.SIGSTOP)
     kill_everything(k)
-    recover(k, shm)
+    done = recover(k, shm)
     check(not shm.exists(), "what was recovered is still there")
-    check_all(by_thread(read_trace(out)[0]), [victim])
+    check_all(by_thread(read_trace(out)[0]), [victim], done["discarded"])
 
 
 def test_record(k):
