@@ -27,8 +27,12 @@
 	(10000 * KY_NS_PER_MS) /* consumers that have not ended by then finish on their own */
 #define MAKE_ROOM_NS                                                                               \
 	(5000 * KY_NS_PER_MS) /* for requests that wait; half of what a successor waits */
-#define UNUSED_NS                                                                                  \
-	(1000 * KY_NS_PER_MS) /* between a program and the one that it becomes, or starts */
+/*
+ * Between a program and the one that it becomes, or starts: a second. In looks, because a program
+ * cannot connect while the whole machine stands still.
+ */
+#define UNUSED_LOOKS 10
+#define UNUSED_NS    (100 * KY_NS_PER_MS)
 
 /* Brings the state page up to date. */
 static void publish(struct daemon *d)
@@ -44,9 +48,14 @@ static void publish(struct daemon *d)
 		ky_warning("cannot write the state page: %s", strerror(-ret));
 }
 
-static void unused_too_long(struct ky_timer *t)
+static void unused_still(struct ky_timer *t)
 {
-	daemon_stop(ky_container_of(t, struct daemon, unused_timer));
+	struct daemon *d = ky_container_of(t, struct daemon, unused_timer);
+
+	if (++d->n_unused < UNUSED_LOOKS)
+		ky_timer_set(&d->env.loop, t, UNUSED_NS);
+	else
+		daemon_stop(d);
 }
 
 /*
@@ -83,6 +92,7 @@ static void watch_use(struct daemon *d)
 		ky_timer_cancel(&d->unused_timer);
 		return;
 	}
+	d->n_unused = 0;
 	ky_timer_set(&d->env.loop, &d->unused_timer, UNUSED_NS);
 	sessions_flush(&d->env, NULL);
 }
@@ -442,7 +452,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	init_env(&d->env, options);
 	init_parts(d);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
-	ky_timer_init(&d->unused_timer, unused_too_long);
+	ky_timer_init(&d->unused_timer, unused_still);
 	recover_init(&d->recovery, &d->env);
 	d->managed = secure_getenv("NOTIFY_SOCKET") != NULL;
 	read_host(&d->env);

@@ -42,9 +42,10 @@ struct daemon {
 	struct ky_listener app_listener, control_listener;
 	struct ky_watch bound_watch, run_watch;
 	struct ky_timer stop_timer, unused_timer;
-	bool unused;	  /* the time of unused_timer runs */
-	bool managed;	  /* by a service manager, which restarts it */
-	bool making_room; /* for a successor, once requests are answered */
+	bool unused;	   /* the time of unused_timer runs */
+	unsigned n_unused; /* looks that have found it unused since then */
+	bool managed;	   /* by a service manager, which restarts it */
+	bool making_room;  /* for a successor, once requests are answered */
 	struct observer observer;
 	struct recovery recovery; /* of a predecessor's sessions */
 	struct op served;	  /* when that is done */
