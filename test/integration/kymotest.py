@@ -236,6 +236,14 @@ def processes_with(variable):
     return found
 
 
+def removed(path):
+    """
+    Removes a directory in which others still make or remove files; returns whether nothing is left.
+    """
+    shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()
+
+
 def environment_of(pid):
     """Returns the NAME=VALUE strings of a process as bytes; none after it has exited."""
     try:

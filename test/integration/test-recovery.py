@@ -411,7 +411,7 @@ def test_run_directory_removed_while_recording(k):
     app = k.spawn("emit", "-n", 100, "-w")
     k.expect(app, "ready")
     daemon, k.daemon = k.daemon, None
-    kymotest.shutil.rmtree(k.rundir)
+    wait_for(lambda: kymotest.removed(k.rundir), "the run directory to be removed")
     ends_unreachable(k, daemon)
     wait_for(lambda: not consumers(k), "the consumer to end")
     equal(len(read_trace(trace)[0]), 0, "events before the program went on")

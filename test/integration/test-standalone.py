@@ -412,12 +412,6 @@ def test_second_run(k):
     check_counts(k, trace, 10)
 
 
-def remove(trace):
-    """Removes a trace to which its companion may still write; returns whether nothing is left."""
-    shutil.rmtree(trace, ignore_errors=True)
-    return not trace.exists()
-
-
 def test_removed(k):
     """
     A trace is removed while its companion waits for other programs: the next program starts a new
@@ -425,7 +419,7 @@ def test_removed(k):
     """
     trace = prepare(k)
     k.app("emit", "-n", 10, env=to(trace))
-    wait_for(lambda: remove(trace), "the trace to be removed")
+    wait_for(lambda: kymotest.removed(trace), "the trace to be removed")
     k.app("emit", "-n", 20, env=to(trace))
     wait_gone(k, trace)
     check_counts(k, trace, 20)

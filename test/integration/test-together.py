@@ -121,7 +121,9 @@ def test_take_over_answers_first(k):
     first, k.daemon = k.daemon, k.spawn_daemon("--take-over")
     wait_for(lambda: "making room" in k.daemon_log(), "the first daemon to be asked")
     os.kill(consumer, signal.SIGCONT)
-    all_done([slow])
+    said = slow.communicate(timeout=kymotest.TIMEOUT)[1]
+    # The second: the consumer was stopped for a second, on a busy machine.
+    check(slow.returncode == 0 or f"(pid {consumer}) has been stopped by a signal" in said, f"exit {slow.returncode}, says: {said}")
     equal(first.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
     wait_for(k.answers, "the second daemon")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
@@ -213,6 +215,8 @@ def test_ending_daemon(k):
     equal(k.daemon.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
     k.daemon = None
     equal(names(k), ["next"], "sessions")
+    # On a busy machine, the daemon has not waited for it: it was stopped for a second.
+    wait_for(lambda: not kymotest.alive(consumer), "the consumer to complete the trace")
     equal(len(read_trace(trace)[0]), 100, "events")
     end_daemon(k)
 

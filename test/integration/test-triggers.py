@@ -38,7 +38,7 @@ def test_died(k):
     k.start_daemon("--allow-commands")
     out = k.record()
     ran = k.top / "ran"
-    k.kymo("add-trigger", "crash", "--when=died(cra*)", f"--do=snapshot,run:echo $KYMO_SESSION $KYMO_TRIGGER $KYMO_TRIGGER_TEXT > {ran}; pwd > {ran}.2")
+    k.kymo("add-trigger", "crash", "--when=died(cra*)", f"--do=snapshot,run:echo $KYMO_SESSION $KYMO_TRIGGER $KYMO_TRIGGER_TEXT > {ran}; pwd > {ran}.2", "--rate=1/1h")
     k.kymo("add-trigger", "other", "--when=died(emit)", "--do=notify")
     w = watch(k, "s")
     crash(k)
