@@ -8,6 +8,7 @@ key of its help works, and nothing leaves the page.
 import json
 import os
 import re
+import signal
 import struct
 
 import answers
@@ -19,12 +20,18 @@ N = 50 if SANITIZED else 400
 PAGE = "page.html"
 
 
-def make_trace(k, channel=()):
+def make_trace(k, channel=(), lossy=False):
+    """lossy: all is recorded before the consumer writes."""
     k.start_daemon()
     trace = k.record("line:*", channel=channel, start=False)
     k.kymo("add-context", "-s", "s", "-t", "vpid,vtid,procname")
     k.kymo("start", "s")
-    k.app("timeline", N)
+    paused = kymotest.consumers(k) if lossy else []
+    for consumer in paused:
+        os.kill(consumer, signal.SIGSTOP)
+    k.run([*kymotest.ONE_CPU, APPS / "timeline", N] if lossy else [APPS / "timeline", N])
+    for consumer in paused:
+        os.kill(consumer, signal.SIGCONT)
     k.kymo("stop", "s")
     k.stop_daemon()
     return trace
@@ -82,7 +89,7 @@ def test_figures(k):
 
 def test_losses(k):
     """The page begins with the number of discarded events; no span lasts over a loss."""
-    trace = make_trace(k, channel=("--num-subbuf=2", "--subbuf-size=4K", "--read-timer=100000", "--switch-timer=0"))
+    trace = make_trace(k, channel=("--num-subbuf=2", "--subbuf-size=4K"), lossy=True)
     page, reply = make_page(k, trace)
     stat = k.kymo_json("stat", trace)
     check(stat["discarded"] and reply["discarded"] == stat["discarded"], f"discarded: {reply}, {stat['discarded']}")
