@@ -71,7 +71,7 @@ def test_function(k):
     equal(len(found), N, "calls")
     equal({tid for tid, _ in found}, {str(apps[0].pid)}, "threads")
     check(re.fullmatch("ip = 0x[0-9A-F]+", found[0][1]), found[0][1])
-    equal(definitions(made[0]), [], "definitions that are left")
+    wait_for(lambda: not definitions(made[0]), lambda: f"the definitions to be removed: {definitions(made[0])}")
 
 
 def test_sdt(k):
