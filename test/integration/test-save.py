@@ -84,6 +84,8 @@ def random_session(k, r, name):
     maybe(r, session, "tracked", {a: r.choice([[], ["1", "77"]]) for a in r.sample(["vpid", "vuid", "vgid", "pid"], r.randint(1, 4))})
     if session["output"] and not snapshot:
         maybe(r, session, "rotation", {key: r.randint(1 << 30, 1 << 34) for key in r.sample(["timer", "size", "max_disk", "keep_free", "keep_chunks", "keep_bytes", "keep_s"], r.randint(1, 7))})
+        if "keep_free" in session.get("rotation", {}):  # less than any disk has
+            session["rotation"]["keep_free"] >>= 12
     if r.random() < 0.5:
         session["triggers"] = [random_trigger(r, f"t{i}", session["output"]) for i in range(r.randint(1, 4))]
     return session
