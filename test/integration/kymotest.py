@@ -400,6 +400,10 @@ class Kymo:
         left = {p.name for p in self.rundir.iterdir()} - LEFT_IN_RUNDIR if self.rundir.exists() else set()
         check(not left, f"left in the run directory: {sorted(left)}")
 
+    def remove_rundir(self):
+        """Removes the run directory. Its daemon may remove files of it at the same time."""
+        wait_for(lambda: shutil.rmtree(self.rundir, ignore_errors=True) or not self.rundir.exists(), "the run directory to be gone")
+
     # -- the command line
 
     def kymo(self, *args, status=0, env=None, **options):

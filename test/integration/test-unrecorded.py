@@ -7,7 +7,6 @@ not delayed.
 """
 
 import os
-import shutil
 import signal
 
 import kymotest
@@ -147,7 +146,7 @@ def test_run_directory_replaced(k):
     k.expect(app, "ready")
     k.wait_registered(app)
     os.kill(app.pid, signal.SIGSTOP)
-    shutil.rmtree(k.rundir)
+    k.remove_rundir()
     k.daemon.wait(timeout=kymotest.TIMEOUT)
     k.start_daemon()
     k.record("emit:*")
