@@ -47,7 +47,8 @@ def samples(trace, n):
 def test_while_recording(k):
     """A record whose writer's CPU stands still for long may be late: one for each CPU."""
     k.start_daemon()
-    trace = k.record(channel=("--subbuf-size=256K", "--num-subbuf=16", "--switch-timer=20ms"))
+    # The program emits until the consumer has had its turns: small buffers limit the trace.
+    trace = k.record(channel=("--subbuf-size=64K", "--num-subbuf=16", "--switch-timer=20ms"))
     app = k.spawn("emit", "-t", 2, "-f", "-m", "-s", 100)
     k.expect(app, "emitting")
     found = samples(trace, max(30 // SCALE, 5))
