@@ -12,6 +12,7 @@
 /* Bits of common_flags. */
 #define FLAG_IRQS_OFF	  0x01
 #define FLAG_NEED_RESCHED 0x04
+#define FLAG_NESTED	  0x58 /* in a hard or soft interrupt, or in an NMI */
 /* Bits of common_preempt_count: above them, nested prohibitions of migration. */
 #define PREEMPT_DEPTH 0x0f
 
@@ -181,7 +182,7 @@ static void put_process(struct maker *m, const char *name, uint16_t offset)
 	declare(m, name, NULL, 0, (struct kymo_field){.kind = KYMO_FIELD_INT, .size = 4});
 }
 
-/* Fields that LTTng's events have and the kernel's have not. */
+/* Fields that LTTng's events have and the kernel's have not; and whether an interrupt wakes. */
 static void put_added(struct maker *m)
 {
 	const struct ky_kfield *parent = ky_kformat_find(m->f, "parent_pid");
@@ -197,6 +198,11 @@ static void put_added(struct maker *m)
 		declare(m, "procname", NULL, 0,
 			(struct kymo_field){
 				.kind = KYMO_FIELD_TEXT, .size = 1, .count = KY_CTX_PROCNAME_SIZE});
+	}
+	if (!strcmp(m->f->name, "sched_waking")) {
+		add_other(m, KY_KOP_SOME_BITS, COMMON_FLAGS, FLAG_NESTED);
+		declare(m, "in_interrupt", NULL, 0,
+			(struct kymo_field){.kind = KYMO_FIELD_UINT, .size = 1});
 	}
 	if (!strncmp(m->f->name, "block_rq_", 9) && !ky_kformat_find(m->f, "tid")) {
 		add_copy(m, COMMON_PID, 4, 0);

@@ -592,6 +592,32 @@ static void test_rwbs(void **state)
 	free(e);
 }
 
+/* Whether the waker is the thread that ran, or an interrupt of any kind. */
+static void test_interrupts(void **state)
+{
+	static const uint8_t flags[] = {0, 1 | 4, 8, 16, 64, 1 | 8 | 16};
+	struct event *e = find_event("sched_waking", NULL);
+
+	assert_string_equal(e->p.fields[e->p.n_fields - 1].name, "in_interrupt");
+	transcoder_begin();
+	enable(e, 40);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(flags); i++) {
+		uint8_t data[36] = {0};
+		size_t n;
+
+		put16(data, e->f.id);
+		data[2] = flags[i];
+		page_begin(CLOCK);
+		page_record(1, data, sizeof(data));
+		place = (struct ky_kplace){0};
+		n = transcode();
+		assert_int_equal(n, 13 + 28 + 1);
+		assert_int_equal(out[n - 1], i >= 2);
+	}
+	transcoder_end();
+	free(e);
+}
+
 /* Steps from a message: none may lead out of the data or the record. */
 static void test_bad_steps(void **state)
 {
@@ -824,6 +850,7 @@ int main(void)
 		cmocka_unit_test(test_text_argument),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_rwbs),
+		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_bad_steps),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_bad_values),
