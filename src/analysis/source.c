@@ -51,6 +51,8 @@ static const char *const field_names[KY_N_FIELDS][3] = {
 	[KY_FIELD_NEXT_TID] = {"next_tid", "next_pid"},
 	[KY_FIELD_NEXT_COMM] = {"next_comm"},
 	[KY_FIELD_WOKEN_TID] = {"tid", "pid"},
+	[KY_FIELD_IN_INTERRUPT] = {"in_interrupt"},
+	[KY_FIELD_VEC] = {"vec"},
 	[KY_FIELD_ADDRESS] = {"addr"},
 	[KY_FIELD_DEVICE] = {"dev"},
 	[KY_FIELD_COUNTER] = {"counter"},
@@ -215,6 +217,8 @@ static const struct fixed_kind kinds[] = {
 	{"sched_waking", KY_EVENT_WAKING},
 	{"sched_wakeup", KY_EVENT_WAKING},
 	{"block_rq_complete", KY_EVENT_BLOCK_DONE},
+	{"irq_softirq_raise", KY_EVENT_RAISE},
+	{"softirq_raise", KY_EVENT_RAISE},
 	{"kymo_sample", KY_EVENT_SAMPLE},
 };
 

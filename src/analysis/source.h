@@ -28,6 +28,7 @@ enum ky_event_kind {
 	KY_EVENT_SWITCH,
 	KY_EVENT_WAKING,
 	KY_EVENT_BLOCK_DONE, /* a block device completed a request */
+	KY_EVENT_RAISE,	     /* a soft interrupt will be served */
 	KY_EVENT_SAMPLE,     /* a CPU sample: a thread was found running */
 	KY_EVENT_LOST,	     /* not an event: a stream has not all events between begin_ns and ns */
 };
@@ -47,6 +48,8 @@ enum ky_event_field {
 	KY_FIELD_NEXT_TID,
 	KY_FIELD_NEXT_COMM,
 	KY_FIELD_WOKEN_TID,
+	KY_FIELD_IN_INTERRUPT,
+	KY_FIELD_VEC,
 	KY_FIELD_ADDRESS, /* of the function */
 	KY_FIELD_DEVICE,
 	KY_FIELD_COUNTER,

@@ -165,6 +165,9 @@ static void add_thread_event(
 	case KY_EVENT_UNLOCK:
 		ky_locking_add_event(a, t, e);
 		break;
+	case KY_EVENT_RAISE:
+		ky_scheduler_raise(a, t, e);
+		break;
 	default:
 		break;
 	}

@@ -174,6 +174,8 @@ void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i);
 uint32_t ky_scheduler_processor(struct ky_account *a, const struct ky_source_event *e);
 /* If an event of the kernel has no thread, that is the one that runs on the processor. */
 int64_t ky_scheduler_tid(struct ky_account *a, const struct ky_source_event *e, uint32_t processor);
+void ky_scheduler_raise(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
 /* Returns false for events that are not the scheduler's or a block device's. */
 bool ky_scheduler_add_event(
 	struct ky_account *a, const struct ky_source_event *e, int64_t tid, uint32_t processor);

@@ -5,6 +5,9 @@
 #include "explain/accounting.h"
 
 #define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */
+/* Numbers of soft interrupts. */
+#define NET_TX 2
+#define NET_RX 3
 
 /* A thread may run without a switch that says so; tasks of number 0 are idle. */
 static void add_switch(struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
@@ -25,19 +28,48 @@ static void add_switch(struct ky_account *a, const struct ky_source_event *e, ui
 	ky_account_check(a, ky_processor_switch(p, e->ns, t ? t->thread : UINT32_MAX));
 	if (!t)
 		return;
-	if (!a->x->threads.v[t->thread]->name)
-		ky_account_name_thread(a, t, ky_source_text(a->source, e, KY_FIELD_NEXT_COMM));
+	/* A child has its parent's name until it gives itself another. */
+	ky_account_name_thread(a, t, ky_source_text(a->source, e, KY_FIELD_NEXT_COMM));
 	ky_account_check(a, ky_timeline_run(t, e->ns));
 }
 
-/* An interrupt that wakes a thread is not the work of the thread that it interrupted. */
-static bool is_interrupted(const struct ky_timeline *t, const struct ky_texts *names)
+static bool is_hard(const struct ky_frame *f, const struct ky_texts *names)
 {
-	uint32_t span = ky_timeline_span(t);
+	return f->is_pair && !strcmp(ky_texts_get(names, f->name), "interrupt");
+}
 
-	return span && t->stack.v[t->stack.n - 1].is_pair &&
-	       (!strcmp(ky_texts_get(names, span), "interrupt") ||
-		       !strcmp(ky_texts_get(names, span), "softirq"));
+static bool is_soft(const struct ky_frame *f, const struct ky_texts *names)
+{
+	return f->is_pair && !strcmp(ky_texts_get(names, f->name), "softirq");
+}
+
+void ky_scheduler_raise(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	const struct ky_frame *f = t->stack.n ? &t->stack.v[t->stack.n - 1] : NULL;
+	int64_t vec = ky_source_number(e, KY_FIELD_VEC, -1);
+
+	if (f && f->is_pair && !is_hard(f, &a->x->names) && !is_soft(f, &a->x->names) &&
+		(vec == NET_TX || vec == NET_RX))
+		t->net_raise_ns = e->ns;
+}
+
+/*
+ * An interrupt that wakes a thread is not the work of the thread that it interrupted. But a thread
+ * that sends to its own host does this work itself: in its system call, it raises the soft
+ * interrupt that delivers. The trace has no interrupts of threads that are not followed.
+ */
+static bool is_interrupted(
+	const struct ky_timeline *t, const struct ky_source_event *e, const struct ky_texts *names)
+{
+	const struct ky_frame *f = t->stack.n ? &t->stack.v[t->stack.n - 1] : NULL;
+
+	if (!t->had_event)
+		return ky_source_number(e, KY_FIELD_IN_INTERRUPT, 0);
+	if (!f || !is_soft(f, names))
+		return f && is_hard(f, names);
+	return t->stack.n < 2 || !f[-1].is_pair || is_hard(&f[-1], names) ||
+	       t->net_raise_ns < f[-1].begin_ns;
 }
 
 /*
@@ -92,7 +124,7 @@ static void add_waking(
 	struct ky_timeline *by = waker > 0 ? ky_account_timeline(a, e->host, waker, -1) : NULL;
 	uint32_t device = interrupt_waker(a, e, processor);
 
-	if (by && (device != UINT32_MAX || is_interrupted(by, &a->x->names) ||
+	if (by && (device != UINT32_MAX || is_interrupted(by, e, &a->x->names) ||
 			  (t && sleeps(t, &a->x->names))))
 		by = NULL;
 	if (t)

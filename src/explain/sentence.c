@@ -100,6 +100,15 @@ static void drop_idle(struct ky_culprits *c, const struct ky_explain *x)
 	c->ns -= idle;
 }
 
+/* Threads that a small part of the time is charged to are not why it waits. */
+static bool is_of_nobody(
+	const struct ky_explain *x, const struct ky_finding *f, int64_t charged, int64_t all)
+{
+	enum ky_component_kind kind = ky_finding_part(x, f);
+
+	return (kind == KY_PART_WAIT || kind == KY_PART_READY) && charged < all / 2;
+}
+
 int ky_culprits_find(
 	struct ky_culprits *ret, const struct ky_explain *x, const struct ky_finding *f)
 {
@@ -144,6 +153,8 @@ int ky_culprits_find(
 		ret->second = mutexes.v[1].mutex;
 	ky_vec_deinit(&mutexes);
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
+	if (is_of_nobody(x, f, ret->ns, all))
+		ret->ns = 0, ret->v.n = ret->via.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
 	drop_idle(ret, x);
@@ -555,7 +566,8 @@ static void say_ready(
 {
 	ky_buf_puts(b, "it is ready to run, and ");
 	if (!c->ns) {
-		ky_buf_puts(b, "does not");
+		ky_buf_puts(b, "no other thread is known to run on its processor, as when its "
+			       "group's processor time is limited, or a virtual machine stands");
 		return;
 	}
 	put_who(b, x, w);
@@ -570,7 +582,7 @@ static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	ky_buf_puts(b, "it waits in ");
 	put_place(b, x, f, f->component, 0);
 	if (!c->ns) {
-		ky_buf_puts(b, " for a timer or a device");
+		ky_buf_puts(b, " for a timer, the network or another device");
 		return;
 	}
 	ky_buf_puts(b, " until ");

@@ -75,6 +75,7 @@ struct ky_timeline {
 	KY_VEC(struct ky_stack) stacks;
 	bool has_sample;
 	int64_t sample_ns;
+	int64_t net_raise_ns; /* it raised a soft interrupt of the network; 0: never */
 	/* off the processor since off_ns */
 	bool is_off, is_preempted;
 	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */

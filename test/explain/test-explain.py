@@ -526,6 +526,98 @@ def test_waker_that_sleeps():
     check(p.make(work), "it waits in shop:checkout;read() until thread 800 (t800) wakes it, which is in clock_nanosleep() meanwhile")
 
 
+def wait_in_poll(p, woken):
+    """A call of poll() that another processor ends after 0.9 ms: woken() makes the events there."""
+    p.kernel("syscall_entry_poll", p.cpu, nfds=1)
+    tid, cpu, at = p.thread[0], p.cpu, p.at
+    p.switch(tid, 0, 1, "idle")
+    woken(at, at + 900000)
+    p.at, p.cpu = at + 909000, cpu
+    p.switch(0, tid, 0, "worker")
+    p.kernel("syscall_exit_poll", p.cpu, ret=0)
+
+
+def make_poll(seed, woken):
+    def work(p, i, f):
+        if p.r.random() < .06:
+            wait_in_poll(p, lambda begin, end: woken(p, i, begin, end))
+        else:
+            p.spend(3)
+    p = Chain(seed, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    return p.make(work)
+
+
+def test_woken_by_an_interrupt():
+    """
+    The trace of one command: what an interrupt does in threads of others is not in it, but the
+    wake-up. Now and then another thread wakes the waiting one early; that is not where the time is.
+    """
+    def woken(p, i, begin, end):
+        p.other_switch(begin - 9000, 13, 0, 900 + i, 0)
+        if early:
+            p.other(begin + 4000, "sched_waking", 13, tid=200, in_interrupt=0)
+            p.other_switch(begin + 5000, 0, 0, 200, 0)
+            p.other_switch(begin + 6000, 0, 200, 0, 1)
+        p.other(end, "sched_waking", 13, tid=200, in_interrupt=1)
+        p.other_switch(end + 5000, 13, 900 + i, 0, 1)
+    for early in (False, True):
+        check(make_poll(70, woken), "it waits in shop:checkout;poll() for a timer, the network or another device (")
+
+
+def test_woken_by_the_network():
+    """A thread that sends to its own host raises the soft interrupt that delivers it."""
+    def woken(p, i, begin, end):
+        server = (820, 63, "server")
+        p.other_switch(begin - 9000, 12, 0, 820, 0)
+        p.other(begin - 8000, "db:join_begin", 12, server, span_tid=820)
+        p.other(end - 10000, "syscall_entry_write", 12, fd=3)
+        if is_hard:
+            p.other(end - 9000, "irq_handler_entry", 12, irq=30)
+        p.other(end - 8000, "irq_softirq_raise", 12, vec=3)
+        if is_hard:
+            p.other(end - 7000, "irq_handler_exit", 12, irq=30)
+        p.other(end - 6000, "irq_softirq_entry", 12, vec=3)
+        p.other(end, "sched_waking", 12, tid=200, in_interrupt=1)
+        p.other(end + 1000, "irq_softirq_exit", 12, vec=3)
+        p.other(end + 2000, "syscall_exit_write", 12, ret=4)
+        p.other(end + 3000, "db:join_end", 12, server, span_tid=820)
+        p.other_switch(end + 4000, 12, 820, 0, 1)
+    for is_hard, expected in ((False, "until thread 820 (server) wakes it, which is in db:join meanwhile"),
+                              (True, "for a timer, the network or another device (")):
+        check(make_poll(71, woken), "it waits in shop:checkout;poll() " + expected)
+
+
+def test_limited():
+    """A thread that could run, on a processor that runs nothing else."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            p.switch(p.thread[0], 0, 0, "idle")
+            p.spend(900)
+            p.switch(0, p.thread[0], 0, "worker")
+    p = Kernel(72, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it is ready to run, and no other thread is known to run on its processor, as when its group's")
+
+
+def test_newest_name():
+    """A child has its parent's name until it gives itself another."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            nonlocal name
+            p.switch(p.thread[0], 888, 0, name)
+            name = "audiod"
+            p.spend(900)
+            p.switch(888, p.thread[0], 0, "worker")
+    name = "shop"
+    p = Kernel(73, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it is ready to run, and thread 888 (audiod) runs on its processor instead")
+
+
 def test_waker_that_cannot_run():
     check(Chain(35, threads=1, n=500).make_chain(True),
           "it waits in shop:checkout;read() until thread 801 (packer) wakes it, which is in zip:pack meanwhile")
