@@ -450,6 +450,16 @@ class Kymo:
             self.kymo("start", session)
         return out
 
+    def stop(self, session="s"):
+        """
+        Stops a session of which the consumer has to write very much. The command waits for 25 s at
+        most, this function until all is written.
+        """
+        done = self.run([CLI, "stop", session], status=(0, 1))
+        check(not done.returncode or "is not complete yet" in done.stderr, done.stderr)
+        left = lambda: self.request(command="status", session=session)["session"]["in_buffers"]
+        wait_for(lambda: not left(), lambda: f"{left()} events in buffers to be written")
+
     # -- programs
 
     def app(self, name, *args, env=None, status=0, timeout=TIMEOUT):

@@ -93,7 +93,7 @@ def test_short_lived(k):
     trace = k.record("pool:*", channel=SMALL)
     n = 4000 // SCALE
     done = [said(k.finish(app)) for app in [k.spawn("pool", "-p", p, "-t", n, "-c", 4, "-n", 3, "-s", 500) for p in range(2)]]
-    k.kymo("stop", "s")
+    k.stop()
     emitted = sum(d["events"] + d["signals"] for d in done)
     events = check_counts(k, trace, emitted)
     equal(len(events), emitted, "events, none being lost")
@@ -148,7 +148,7 @@ def test_many_at_once(k):
     again = said(k.app("pool", "-t", 10, "-a", "-n", 20, "-p", 1))
     after = ring_set(k)
     equal((after["claimed"], after["unprepared"]), (before["claimed"], before["unprepared"]), "after others have come")
-    k.kymo("stop", "s")
+    k.stop()
     check_counts(k, trace, done["events"] + again["events"])
     check_owners(trace, {done["pid"], again["pid"]})
 
@@ -370,7 +370,7 @@ def test_few_descriptors(k):
     wait_for(lambda: kymotest.consumers(k) not in ([], [consumer]), "another consumer")
     k.let_go(second)
     second = said(k.finish(second))
-    k.kymo("stop", "s")
+    k.stop()
     recorded, discarded = zip(*(kymotest.check_streams(chunk) for chunk in (trace / "archives", trace / "ust")))
     equal(sum(recorded) + sum(discarded), first["events"] + second["events"], "recorded and discarded")
     check_counts(k, trace / "ust", recorded[1] + discarded[1])
@@ -403,7 +403,7 @@ def test_scale(k):
     for app in apps:
         k.let_go(app)
     done = [said(k.finish(app, timeout=2 * kymotest.TIMEOUT)) for app in apps]
-    k.kymo("stop", "s", timeout=2 * kymotest.TIMEOUT)
+    k.stop()
     recorded, discarded = kymotest.check_streams(trace)
     equal(recorded + discarded, sum(d["events"] for d in done), "recorded and discarded")
     print(f"# {n} threads: {used['memory'] >> 20} MiB of memory, {used['unprepared']} unprepared; {recorded} events recorded, {discarded} discarded")
