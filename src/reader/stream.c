@@ -864,6 +864,11 @@ static struct ky_lost *lost_of(struct ky_walk *w, enum ky_item_kind kind)
 	}
 }
 
+static inline bool has_lost(const struct ky_walk *w)
+{
+	return w->damage.n || w->lost_events.n || w->lost_packets.n;
+}
+
 static bool next_lost(struct ky_walk *w)
 {
 	static const enum ky_item_kind kinds[] = {
@@ -921,7 +926,7 @@ void ky_walk_advance(struct ky_walk *w)
 		reported->n = 0;
 	w->next = KY_ITEM_NONE;
 	while (!w->error && !w->is_ended) {
-		if (next_lost(w) || (w->in_packet && next_event(w)))
+		if ((ky_unlikely(has_lost(w)) && next_lost(w)) || (w->in_packet && next_event(w)))
 			return;
 		if (!w->in_packet && !w->is_ended && !open_next(w))
 			break;
