@@ -135,7 +135,7 @@ static uint32_t hash_of(const struct ky_open_span *o)
 	const uint64_t group = o->trace ? o->trace->group + 1 : 0;
 	const uint64_t key[] = {(uintptr_t)o->name, group, o->id};
 
-	return ky_hash(key, sizeof(key));
+	return ky_hash_words(key, KY_ARRAY_SIZE(key));
 }
 
 /* Traces of one group are chunks of one trace. */
@@ -220,7 +220,7 @@ static int begin(struct ky_spans *s, const struct ky_open_span *span)
 static struct thread *find_thread(struct ky_spans *s, const struct ky_open_span *span)
 {
 	const uint64_t key[] = {span->trace->group, span->id};
-	uint32_t hash = ky_hash(key, sizeof(key));
+	uint32_t hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
 	struct thread *t;
 
 	for (struct ky_hnode *n = ky_htab_first(&s->threads, hash); n; n = ky_htab_next(n)) {
@@ -367,26 +367,47 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 	return p->is_fifo ? enqueue(s, &span) : begin(s, &span);
 }
 
+/* Finds out what events of this name do. NULL: no memory. */
+static const struct ky_span_role *find_role(struct ky_spans *s, const struct ky_span_event *e)
+{
+	struct ky_span_role *role = &s->roles[(uintptr_t)e->name / 16 % KY_SPAN_ROLES];
+	size_t len;
+
+	if (ky_likely(role->event == e->name && role->is_async == e->is_async))
+		return role;
+	*role = (struct ky_span_role){.is_async = e->is_async};
+	role->is_begin = ends_in(e->name, "_begin", &len);
+	if (role->is_begin || ends_in(e->name, "_end", &len)) {
+		role->span = find_name(s, e->name, len, e->is_async);
+		if (!role->span)
+			return NULL;
+	}
+	role->event = e->name;
+	return role;
+}
+
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 {
 	struct ky_open_span span = {
 		.begin_ns = e->ns, .id = e->id, .stream = e->stream, .owner = s->owner};
-	bool is_begin;
-	size_t len;
+	const struct ky_span_role *role;
 
 	if (!e->name)
 		return ky_spans_gap(s, e->stream, e->ns);
-	is_begin = ends_in(e->name, "_begin", &len);
-	if (!is_begin && !ends_in(e->name, "_end", &len))
+	role = find_role(s, e);
+	if (!role)
+		return -ENOMEM;
+	if (!role->span)
 		return 0;
 	span.number = ++s->n_events;
-	span.name = find_name(s, e->name, len, e->is_async);
+	span.name = role->span;
 	span.trace = e->is_async ? NULL : e->stream->files[0].trace;
-	if (span.trace)
+	if (span.trace) {
 		span.thread = find_thread(s, &span);
-	if (!span.name || (span.trace && !span.thread))
-		return -ENOMEM;
-	return is_begin ? begin(s, &span) : end(s, &span, e->ns);
+		if (!span.thread)
+			return -ENOMEM;
+	}
+	return role->is_begin ? begin(s, &span) : end(s, &span, e->ns);
 }
 
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item)

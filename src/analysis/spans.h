@@ -81,9 +81,19 @@ struct ky_ended_span {
 	const struct ky_open_span *outer; /* of its thread; NULL: none */
 };
 
+/* The effect of events of a name: they begin or end the span, or, without a span, neither. */
+struct ky_span_role {
+	const char *event; /* the reader's; NULL: none yet */
+	struct ky_span_name *span;
+	bool is_async, is_begin;
+};
+
+#define KY_SPAN_ROLES 64
+
 struct ky_spans {
-	struct ky_htab names;	/* struct ky_span_name */
-	struct ky_htab threads; /* struct thread: the open spans of each */
+	struct ky_span_role roles[KY_SPAN_ROLES]; /* of the last events, by their names' address */
+	struct ky_htab names;			  /* struct ky_span_name */
+	struct ky_htab threads;			  /* struct thread: the open spans of each */
 	struct ky_htab open;
 	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */
 	struct ky_span_times of_stream, of_trace, of_all;
