@@ -770,7 +770,8 @@ struct json_object *report_warnings(const struct session *s, bool losses)
 	struct json_object *list = json_object_new_array();
 	const struct notice *n;
 
-	warn_of_silence(list, s);
+	if (losses)
+		warn_of_silence(list, s);
 	warn_of_rules(list, s);
 	warn_of_trackers(list, s);
 	conflicts_report(s, losses ? CONFLICTS_ALL : CONFLICTS_RECORDED, append_text, list);

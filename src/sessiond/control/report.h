@@ -30,7 +30,8 @@ struct json_object *report_tracked(const struct session *s);
 struct json_object *report_applications(const struct env *e, uid_t uid, bool brief);
 /*
  * Reports reasons why less is recorded than expected: a list of sentences. Without losses, it
- * leaves out what report_session has as counts and in `refused`.
+ * leaves out what report_session has as counts and in `refused`, and a consumer that is late: what
+ * is recorded is known when the session has ended.
  */
 struct json_object *report_warnings(const struct session *s, bool losses);
 
