@@ -56,7 +56,7 @@ class Endurance:
 
     def __init__(self, k):
         self.k = k
-        self.trace = k.record("emit:record", channel=("--subbuf-size=1M", "--num-subbuf=16", f"--buffers={RNG.choice(('cpu', 'thread'))}"))
+        self.trace = k.record("emit:record", channel=("--subbuf-size=256K", "--num-subbuf=16", f"--buffers={RNG.choice(('cpu', 'thread'))}"))
         self.n_programs = self.n_emitted = self.n_recorded = self.n_discarded = self.n_chunks = 0
         self.n_rounds = 0
         self.running = [self.program() for _ in range(PROGRAMS)]

@@ -171,7 +171,7 @@ def test_threads(k):
     """
     k.start_daemon()
     app = start(k, "threads 4")
-    traces = [k.record(session=f"s{n}", channel=("--subbuf-size=1M",)) for n in range(3)]
+    traces = [k.record(session=f"s{n}", channel=("--subbuf-size=1M", "--num-subbuf=32")) for n in range(3)]
     tell(k, app, "join")
     k.kymo("stop", "-a")
     ends = set()
