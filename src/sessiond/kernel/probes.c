@@ -16,6 +16,7 @@
 #define MESSAGE_MAX   192
 #define FUNCTIONS     "available_filter_functions"
 #define FUNCTIONS_MAX 1000
+#define CACHED_TRIES  100
 #define OURS	      "kymo_[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]_*"
 
 const char *probes_group(const char *instance, char buf[PROBES_GROUP_MAX])
@@ -219,14 +220,29 @@ bool probes_is_identity(const char *text)
 }
 
 /*
- * Opens the file of a definition that says which one: "<...>/PATH:0x1234 ARGUMENTS". Sets *ret_rest
- * to what follows the path. Returns -ESTALE if the path leads to another file, or to one that was
- * not read lately: it waits for no file system, which could be one that a program serves.
+ * Opens a file that was read lately: waits for no file system, which could be one that a program
+ * serves. The kernel also refuses while another process mounts something, which takes less than
+ * these tries.
  */
-static int open_identified(const char *place, const char **ret_rest)
+static int open_cached(const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED};
+	int fd, n = 0;
+
+	do
+		fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN && ++n < CACHED_TRIES);
+	return fd;
+}
+
+/*
+ * Opens the file of a definition that says which one: "<...>/PATH:0x1234 ARGUMENTS". Sets *ret_rest
+ * to what follows the path. Returns -ESTALE if the path leads to another file, or to one that was
+ * not read lately.
+ */
+static int open_identified(const char *place, const char **ret_rest)
+{
 	const char *path = strchr(place, '>') + 1, *end = path + strcspn(path, " ");
 	char copy[PATH_MAX], identity[PROBES_FILE_MAX];
 	struct statx st;
@@ -235,7 +251,7 @@ static int open_identified(const char *place, const char **ret_rest)
 	end = memrchr(path, ':', (size_t)(end - path));
 	if (!end || snprintf(copy, sizeof(copy), "%.*s", (int)(end - path), path) >= PATH_MAX)
 		return -EINVAL;
-	fd = (int)syscall(SYS_openat2, AT_FDCWD, copy, &how, sizeof(how));
+	fd = open_cached(copy);
 	if (fd < 0)
 		return errno == EAGAIN || errno == ENOENT ? -ESTALE : -errno;
 	*ret_rest = end;
