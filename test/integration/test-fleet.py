@@ -181,12 +181,14 @@ def test_hosts(k):
     """Hosts announce themselves; those that do not answer are known as silent, until forgotten."""
     with fleet_of(k, "web1", "db1") as fleet:
         web, db = fleet.hosts
-        found = {h["host"]: h for h in fleet.json("hosts", PATIENT)["hosts"]}
+        hosts = lambda: {h["host"]: h for h in fleet.json("hosts", PATIENT)["hosts"]}
+        # An agent waits for its session daemon for 2 s only.
+        found = wait_for(lambda: (h := hosts()) and not any("trouble" in host for host in h.values()) and h, "agents that reach their daemons")
         equal(sorted(found), ["db1", "web1"], "hosts")
         equal(found["web1"]["sessions"], [{"name": "flight", "state": "started"}], "sessions of a host")
         equal(found["web1"]["boot"], pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "boot")
-        text = fleet.kymo("hosts", PATIENT).stdout
-        check(re.search(r"^web1 +[0-9.]+ s +answers +flight \(started\)$", text, re.M), text)
+        line = re.compile(r"^web1 +[0-9.]+ s +answers +flight \(started\)$", re.M)
+        wait_for(lambda: line.search(fleet.kymo("hosts", PATIENT).stdout), "the line of a host")
         db.kill_agent()
         silent = re.compile(r"^db1 +[0-9.]+ s +silent +flight \(started\)$", re.M)
         wait_for(lambda: silent.search(fleet.kymo("hosts", "--timeout=1s", status=None).stdout), "a silent host")
