@@ -59,13 +59,16 @@ def run(k, case, compiler, *libs):
 def add_tests():
     """
     Adds one test for each case in C. The cases with all fields, and those with all ways of linking,
-    also get tests in other languages.
+    also get tests in other languages: without sanitizers, because the compiled programs and
+    libraries have none, and the daemons get the same descriptions and events.
     """
     for case in compat.CASES:
         everywhere = case.name in ("version0", "version1", "messages", "variety", "extended") or case.cplusplus or case.build in (compat.shared, compat.plugin)
         for name, compiler in COMPILERS.items():
             if (everywhere or name == "gnu99") and (not case.cplusplus or "cplusplus" in name):
                 function = lambda k, case=case, compiler=compiler: run(k, case, compiler)  # noqa: E731
+                if name != ("cplusplus11" if case.cplusplus else "gnu99"):
+                    kymotest.without_sanitizers(function)
                 globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = function
 
 
@@ -82,6 +85,7 @@ def test_the_comparison_can_fail(k):
 add_tests()
 
 
+@kymotest.without_sanitizers  # the same events as without the macros
 def test_macros_of_the_program(k):
     """Words of the implementation are macros of the program's, as a parser has them."""
     words = "ONE MORE REC ASIDE INTEGER FLOAT ENUM STRING ARRAY SEQUENCE TEXT TEXT_SEQUENCE BYTES SCALAR PROTO TYPE VALUE DESC ROOM PUT"
@@ -100,18 +104,22 @@ def linked(k, *flags):
             run(k, case, COMPILERS["gnu99"], *flags)
 
 
+@kymotest.without_sanitizers  # the same events as with the usual linker
 def test_gold(k):
     linked(k, "-fuse-ld=gold")
 
 
+@kymotest.without_sanitizers  # the same events as with the usual linker
 def test_gold_folds(k):
     linked(k, "-fuse-ld=gold", "-Wl,--icf=all", "-Wl,--gc-sections")
 
 
+@kymotest.without_sanitizers  # the same events as with the usual linker
 def test_lld(k):
     linked(k, "-fuse-ld=lld", "-Wl,--icf=all", "-Wl,--gc-sections")
 
 
+@kymotest.without_sanitizers  # it uses nothing of the build
 def test_probes_of_systemtap(k):
     """LTTNG_UST_HAVE_SDT_INTEGRATION: each tracepoint has a probe with its arguments."""
     if k.run(["gcc", "-E", "-"], input="#include <sys/sdt.h>", status=None).returncode:
