@@ -53,11 +53,12 @@ static void test_timers(void **state)
 	ky_timer_init(&b, timer_b);
 	ky_timer_init(&cancelled, timer_a);
 	ky_timer_init(&stop, timer_stop);
-	ky_timer_set(&loop, &stop, 6 * KY_NS_PER_MS);
-	ky_timer_set(&loop, &a, 4 * KY_NS_PER_MS);
+	/* each later than the one before it, also if this process gets no CPU between two calls */
 	ky_timer_set(&loop, &cancelled, KY_NS_PER_MS);
 	ky_timer_set(&loop, &b, 1000 * KY_NS_PER_MS);
 	ky_timer_set(&loop, &b, 2 * KY_NS_PER_MS); /* moved */
+	ky_timer_set(&loop, &a, 4 * KY_NS_PER_MS);
+	ky_timer_set(&loop, &stop, 6 * KY_NS_PER_MS);
 	ky_timer_cancel(&cancelled);
 	assert_int_equal(ky_loop_run(&loop), 0);
 	assert_string_equal(order, "bas");
@@ -80,17 +81,19 @@ static void pass_time(struct ky_loop_clock *c, uint64_t ns)
 static void test_played_clock(void **state)
 {
 	struct ky_loop_clock clock = {look_at_clock, pass_time};
-	struct ky_timer a, stop;
+	struct ky_timer a, b, stop;
 
 	loop.clock = &clock;
 	ky_timer_init(&a, timer_a);
+	ky_timer_init(&b, timer_b);
 	ky_timer_init(&stop, timer_stop);
 	ky_timer_set(&loop, &stop, 3600 * 1000 * KY_NS_PER_MS);
-	ky_timer_set(&loop, &a, KY_NS_PER_MS);
+	ky_timer_set(&loop, &a, 2 * KY_NS_PER_MS);
+	ky_timer_set(&loop, &b, KY_NS_PER_MS);
 	assert_int_equal(ky_loop_run(&loop), 0);
-	assert_string_equal(order, "as");
+	assert_string_equal(order, "bas");
 	assert_int_equal(played_ns, 3600 * 1000 * KY_NS_PER_MS);
-	assert_int_equal(loop.n_turns, 2);
+	assert_int_equal(loop.n_turns, 3);
 }
 
 static struct ky_timer limit;

@@ -20,18 +20,25 @@ static struct work {
 } works[N_JOBS], light;
 static int n_run;
 
-/* Takes half of a slice, of CPU time: other processes make no difference. */
+/* CPU time passes as the test says: a virtual machine that stands still makes no difference. */
+static uint64_t cpu_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (clock != CLOCK_THREAD_CPUTIME_ID)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){(time_t)(cpu_ns / 1000000000), (long)(cpu_ns % 1000000000)};
+	return 0;
+}
+
 static void run_half_slice(struct ky_job *j)
 {
 	struct work *w = ky_container_of(j, struct work, job);
-	struct timespec begin, now;
-	int64_t ns;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-	do {
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-		ns = (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec;
-	} while (ns < (int64_t)KY_SHARE_SLICE_NS / 2);
+	cpu_ns += KY_SHARE_SLICE_NS / 2;
 	w->turn = loop.n_turns;
 	w->order = n_run++;
 	if (n_run == N_JOBS)
