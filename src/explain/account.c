@@ -53,6 +53,8 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 		.n_outer = t->outer.n};
 	struct ky_window *w = f.is_pair ? NULL : begins_window(a, t, e);
 
+	if (e->class->is_library && e->class->known[KY_FIELD_MUTEX])
+		f.mutex = ky_locking_lend(a, t, e);
 	if (w)
 		ky_account_begin_instance(a, w->instance, e, t);
 	if (!f.is_pair && f.name == a->x->span)

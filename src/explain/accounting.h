@@ -32,6 +32,13 @@ struct ky_mark {
 
 #define KY_N_ENDED 16
 
+#define KY_N_DOINGS 64
+
+/* The newest names of their kind. */
+struct ky_doing {
+	uint32_t inner, around, name;
+};
+
 /* Spans of one name, of all threads. */
 struct ky_company_span {
 	size_t n_open;
@@ -67,8 +74,9 @@ struct ky_account {
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct ky_stage) stages;
 	struct ky_htab open_async;
-	KY_VEC(int64_t) gaps;	  /* between CPU samples of one thread */
-	struct ky_htab functions; /* that samples are in, by process and address */
+	KY_VEC(int64_t) gaps;		     /* between CPU samples of one thread */
+	struct ky_doing doings[KY_N_DOINGS]; /* by inner % KY_N_DOINGS */
+	struct ky_htab functions;	     /* that samples are in, by process and address */
 	int error;
 };
 
@@ -155,6 +163,9 @@ void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
 /* --- locking.c --- */
 
 void ky_locking_add_event(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+/* A wait for a condition begins: returns the mutex, or NULL without memory. */
+struct ky_mutex *ky_locking_lend(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
 /* The end of a wait for a condition that this event shows, or NULL. */
 const struct ky_wake *ky_locking_find_wake(

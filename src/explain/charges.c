@@ -9,13 +9,16 @@ struct charge_target {
 	struct ky_account *account;
 	struct ky_instance *instance;
 	uint32_t component;
+	int64_t charged;
 };
 
 static void add_blame(void *arg, const struct ky_blame *blame)
 {
-	const struct charge_target *target = arg;
+	struct charge_target *target = arg;
 	struct ky_instance *i = target->instance;
+	struct ky_blame new = *blame, *least = NULL;
 
+	target->charged += blame->ns;
 	for (size_t k = 0; k < i->blames.n; k++) {
 		struct ky_blame *b = &i->blames.v[k];
 
@@ -25,30 +28,30 @@ static void add_blame(void *arg, const struct ky_blame *blame)
 			b->ns += blame->ns;
 			return;
 		}
+		least = !least || b->ns < least->ns ? b : least;
 	}
-	if (i->blames.n == KY_MAX_BLAMES)
-		return;
-	ky_account_check(target->account, ky_vec_add(&i->blames, *blame));
-	if (i->blames.n)
-		i->blames.v[i->blames.n - 1].component = target->component;
+	new.component = target->component;
+	if (i->blames.n < KY_MAX_BLAMES)
+		ky_account_check(target->account, ky_vec_add(&i->blames, new));
+	else if (least->ns < new.ns)
+		*least = new;
 }
 
-static void add_wait(struct ky_account *a, struct ky_instance *i, uint32_t component,
-	uint64_t mutex, unsigned n_holders, int64_t ns)
+static void add_wait(struct ky_account *a, struct ky_instance *i, const struct ky_wait *wait)
 {
 	for (size_t k = 0; k < i->waits.n; k++) {
 		struct ky_wait *w = &i->waits.v[k];
 
-		if (w->component == component && w->mutex == mutex) {
+		if (w->component == wait->component && w->mutex == wait->mutex) {
 			w->n++;
-			w->n_holders += n_holders;
-			w->ns += ns;
+			w->n_holders += wait->n_holders;
+			w->ns += wait->ns;
+			w->charged += wait->charged;
 			return;
 		}
 	}
 	if (i->waits.n < KY_MAX_BLAMES)
-		ky_account_check(a, ky_vec_add(&i->waits,
-					    (struct ky_wait){component, 1, n_holders, mutex, ns}));
+		ky_account_check(a, ky_vec_add(&i->waits, *wait));
 }
 
 /* The three kinds of waits: for a mutex, for a thread, for a processor. */
@@ -60,7 +63,7 @@ struct wait_for {
 static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w,
 	uint32_t component, const struct wait_for *wait, int64_t from, int64_t to)
 {
-	struct charge_target target = {a, w->instance, component};
+	struct charge_target target = {a, w->instance, component, 0};
 	struct ky_charge c = {.add = add_blame, .arg = &target, .budget = CHARGE_BUDGET};
 
 	from = KY_MAX(from, w->from);
@@ -73,8 +76,13 @@ static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_
 		ky_charge_thread(&a->machine, &c, wait->thread, from, to);
 	else
 		ky_charge_processor(&a->machine, &c, wait->processor, t->thread, from, to);
-	add_wait(a, w->instance, component, wait->mutex ? wait->mutex->address : 0, c.n_holders,
-		to - from);
+	add_wait(a, w->instance,
+		&(struct ky_wait){.component = component,
+			.n = 1,
+			.n_holders = c.n_holders,
+			.mutex = wait->mutex ? wait->mutex->address : 0,
+			.ns = to - from,
+			.charged = target.charged});
 }
 
 void ky_account_charge_condition(

@@ -145,6 +145,16 @@ static void try_lock(struct ky_account *a, struct ky_timeline *t, const struct k
 	}
 }
 
+struct ky_mutex *ky_locking_lend(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	struct ky_mutex *m = mutex_of(a, t, e);
+
+	if (m)
+		ky_account_check(a, ky_mutex_lend(m, t->thread, e->ns));
+	return m;
+}
+
 void ky_locking_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {

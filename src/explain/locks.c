@@ -22,41 +22,70 @@ struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t add
 	return m;
 }
 
-static void close_hold(struct ky_mutex *m, size_t i)
+static struct ky_hold *find_hold(struct ky_mutex *m, uint32_t thread)
 {
-	m->open.v[i] = m->open.v[--m->open.n];
+	for (size_t i = 0; i < m->open.n; i++) {
+		if (m->open.v[i].thread == thread)
+			return &m->open.v[i];
+	}
+	return NULL;
 }
 
 int ky_mutex_acquire(struct ky_mutex *m, const struct ky_hold *hold)
 {
-	for (size_t i = 0; i < m->open.n; i++) {
-		if (m->open.v[i].thread == hold->thread) {
-			m->open.v[i].depth++;
-			return 0;
-		}
-	}
-	return ky_vec_add(&m->open, *hold);
+	struct ky_hold *h = find_hold(m, hold->thread);
+
+	if (!h)
+		return ky_vec_add(&m->open, *hold);
+	if (h->is_lent)
+		ky_mutex_take_back(m, hold->thread, hold->from);
+	else
+		h->depth++;
+	return 0;
+}
+
+static int add_closed(struct ky_mutex *m, struct ky_hold hold, int64_t ns)
+{
+	if (!m->is_contended || hold.is_lent)
+		return 0;
+	ky_vec_drop_oldest(&m->closed, KY_MAX_HOLDS);
+	hold.to = ns;
+	return ky_vec_add(&m->closed, hold);
 }
 
 int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns)
 {
-	for (size_t i = 0; i < m->open.n; i++) {
-		struct ky_hold hold = m->open.v[i];
+	struct ky_hold *h = find_hold(m, thread), hold;
 
-		if (hold.thread != thread)
-			continue;
-		if (hold.depth) {
-			m->open.v[i].depth--;
-			return 0;
-		}
-		close_hold(m, i);
-		if (!m->is_contended)
-			return 0;
-		ky_vec_drop_oldest(&m->closed, KY_MAX_HOLDS);
-		hold.to = ns;
-		return ky_vec_add(&m->closed, hold);
+	if (!h)
+		return 0;
+	if (h->depth) {
+		h->depth--;
+		return 0;
 	}
-	return 0;
+	hold = *h;
+	*h = m->open.v[--m->open.n];
+	return add_closed(m, hold, ns);
+}
+
+int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns)
+{
+	struct ky_hold *h = find_hold(m, thread);
+	int r = h ? add_closed(m, *h, ns) : 0;
+
+	if (h)
+		h->is_lent = true;
+	return r;
+}
+
+void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns)
+{
+	struct ky_hold *h = find_hold(m, thread);
+
+	if (h && h->is_lent) {
+		h->is_lent = false;
+		h->from = ns;
+	}
 }
 
 void ky_locks_forget(struct ky_locks *l)

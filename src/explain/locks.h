@@ -17,6 +17,7 @@ struct ky_hold {
 	uint32_t span; /* innermost when it began */
 	uint64_t caller;
 	uint32_t depth; /* the thread acquired it again so often: a recursive mutex */
+	bool is_lent;	/* the thread waits for a condition meanwhile */
 };
 
 struct ky_mutex {
@@ -37,6 +38,9 @@ struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t add
 /* 0 or -ENOMEM. */
 int ky_mutex_acquire(struct ky_mutex *m, const struct ky_hold *hold);
 int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns);
+/* The thread waits for a condition, until it has the mutex again. */
+int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns);
+void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns);
 /* Events were lost: who holds what is not known any more. */
 void ky_locks_forget(struct ky_locks *l);
 void ky_locks_deinit(struct ky_locks *l);

@@ -126,6 +126,7 @@ struct ky_wait {
 	uint32_t n, n_holders;
 	uint64_t mutex;
 	int64_t ns;
+	int64_t charged; /* to threads, all together */
 };
 
 /* How long spans of other threads with this name ran at the same time. */

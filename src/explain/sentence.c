@@ -114,7 +114,7 @@ int ky_culprits_find(
 {
 	KY_VEC(struct mutex_time) mutexes = {0};
 	double n_waits = 0, n_holders = 0;
-	int64_t all = 0;
+	int64_t all = 0, charged = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < f->affected.n && !r; i++) {
@@ -130,6 +130,7 @@ int ky_culprits_find(
 
 			if (!is_of_finding(x, f, w->component))
 				continue;
+			charged += w->charged;
 			/* Short waits have one holder each; they would hide a convoy. */
 			if ((double)w->ns > .1 * ky_finding_ns(f, s)) {
 				n_waits += w->n;
@@ -153,7 +154,7 @@ int ky_culprits_find(
 		ret->second = mutexes.v[1].mutex;
 	ky_vec_deinit(&mutexes);
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
-	if (is_of_nobody(x, f, ret->ns, all))
+	if (is_of_nobody(x, f, charged, all))
 		ret->ns = 0, ret->v.n = ret->via.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);

@@ -37,9 +37,18 @@ static int add_history(struct ky_timeline *t, const struct ky_history *h)
 	return ky_vec_add(&t->history, *h);
 }
 
+static uint32_t doing(const struct ky_timeline *t)
+{
+	for (size_t i = t->stack.n; i-- > 0;) {
+		if (!t->stack.v[i].is_lock)
+			return t->stack.v[i].doing;
+	}
+	return ky_timeline_span(t);
+}
+
 int ky_timeline_note(struct ky_timeline *t, int64_t ns)
 {
-	struct ky_history h = {.ns = ns, .span = ky_timeline_span(t), .thread = UINT32_MAX};
+	struct ky_history h = {.ns = ns, .span = doing(t), .thread = UINT32_MAX};
 
 	if (ky_timeline_is_locking(t)) {
 		h.state = KY_STATE_LOCK;
@@ -53,7 +62,7 @@ int ky_timeline_note(struct ky_timeline *t, int64_t ns)
 static int note_off(struct ky_timeline *t, int64_t ns, enum ky_state state, uint32_t thread)
 {
 	const struct ky_history h = {
-		.ns = ns, .state = (uint8_t)state, .span = ky_timeline_span(t), .thread = thread};
+		.ns = ns, .state = (uint8_t)state, .span = doing(t), .thread = thread};
 
 	/* Why it waits for a mutex is known better. */
 	return ky_timeline_is_locking(t) ? 0 : add_history(t, &h);
@@ -236,8 +245,10 @@ static unsigned charge_mutex(struct ky_machine *m, struct ky_charge *c,
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < mutex->open.n; i++)
-		n += charge_hold(m, c, &mutex->open.v[i], waiter, from, to, link);
+	for (size_t i = 0; i < mutex->open.n; i++) {
+		if (!mutex->open.v[i].is_lent)
+			n += charge_hold(m, c, &mutex->open.v[i], waiter, from, to, link);
+	}
 	for (size_t i = mutex->closed.n; i-- > 0 && mutex->closed.v[i].to > from;)
 		n += charge_hold(m, c, &mutex->closed.v[i], waiter, from, to, link);
 	return n;

@@ -13,11 +13,12 @@
 #include "explain/model.h"
 
 struct ky_frame {
-	uint32_t name; /* of the span; LOCK: 0 */
+	uint32_t name;	/* of the span; LOCK: 0 */
+	uint32_t doing; /* PAIR: with the span around it, "db:query;read()"; others: name */
 	bool is_lock, is_pair;
 	int64_t begin_ns;
-	size_t n_outer; /* length of ky_timeline.outer below it */
-	struct ky_mutex *mutex;
+	size_t n_outer;		/* length of ky_timeline.outer below it */
+	struct ky_mutex *mutex; /* not LOCK: lent while it waits for a condition; or NULL */
 };
 
 enum ky_state {
@@ -32,7 +33,7 @@ enum ky_state {
 struct ky_history {
 	int64_t ns;
 	uint8_t state;	 /* enum ky_state */
-	uint32_t span;	 /* innermost */
+	uint32_t span;	 /* ky_frame.doing of the innermost */
 	uint32_t thread; /* WAITING, CONDITION: the waker or UINT32_MAX; READY: a processor */
 	struct ky_mutex *mutex; /* LOCK */
 };

@@ -176,11 +176,35 @@ void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_wi
 
 /* --- frames --- */
 
+/* "db:query;read()"; an interrupt is not what the span does. */
+static uint32_t name_doing(
+	struct ky_account *a, const struct ky_timeline *t, const struct ky_frame *f)
+{
+	const char *name = ky_texts_get(&a->x->names, f->name);
+	struct ky_doing *d = &a->doings[f->name % KY_N_DOINGS];
+	uint32_t around = 0;
+	char text[KY_TEXTS_LENGTH];
+
+	for (size_t i = t->stack.n; i-- > 0 && !around;)
+		around = t->stack.v[i].is_pair ? 0 : t->stack.v[i].name;
+	if (!f->is_pair || !around || !strcmp(name, "interrupt") || !strcmp(name, "softirq"))
+		return f->name;
+	if (d->inner != f->name || d->around != around) {
+		snprintf(text, sizeof(text), "%s;%s", ky_texts_get(&a->x->names, around), name);
+		*d = (struct ky_doing){
+			f->name, around, ky_texts_add(&a->x->names, text, strlen(text))};
+	}
+	return d->name;
+}
+
 void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct ky_frame *f)
 {
+	struct ky_frame new = *f;
+
 	if (t->stack.n >= (size_t)16 * KY_MAX_DEPTH)
 		return;
-	ky_account_check(a, ky_vec_add(&t->stack, *f));
+	new.doing = name_doing(a, t, f);
+	ky_account_check(a, ky_vec_add(&t->stack, new));
 	for (size_t i = 0; i < t->active.n && !a->error; i++)
 		push_path(a, t->active.v[i], f);
 }
@@ -192,6 +216,8 @@ void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64
 
 		if (!f->is_lock && !f->is_pair)
 			ky_company_end(a, f->name, t->thread, f->begin_ns, ns);
+		if (!f->is_lock && f->mutex)
+			ky_mutex_take_back(f->mutex, t->thread, ns);
 		t->outer.n = f->n_outer;
 	}
 	t->stack.n = n;

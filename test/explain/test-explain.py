@@ -602,6 +602,73 @@ def test_limited():
     check(p.make(work), "it is ready to run, and no other thread is known to run on its processor, as when its group's")
 
 
+def test_many_that_run():
+    """Most of the time counts, however many ran for a moment before."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            others = [p.thread[0], *range(900, 1150), 888]
+            for prev, other in zip(others, others[1:]):
+                p.switch(prev, other, 0, "t%d" % other)
+                p.spend(each)
+            p.spend(last)
+            p.switch(888, p.thread[0], 0, "worker")
+    for each, last, who in ((1, 900, "thread 888 (t888) runs"), (5, 5, "other threads in turn")):
+        p = Kernel(74, threads=1, n=500)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        check(p.make(work), "it is ready to run, and ", who)
+
+
+def test_doing():
+    """A call of the kernel is named with the span of the program that makes it."""
+    def woken(p, i, begin, end):
+        merger = (830, 64, "merger")
+        p.other_switch(begin - 9000, 12, 0, 830, 0)
+        p.other(begin - 8000, "disk:merge_begin", 12, merger, span_tid=830)
+        p.other(begin - 7000, "syscall_entry_fsync", 12, fd=3)
+        p.other(end - 4000, "syscall_exit_fsync", 12, ret=0)
+        p.other(end, "sched_waking", 12, tid=200)
+        p.other(end + 3000, "disk:merge_end", 12, merger, span_tid=830)
+        p.other_switch(end + 4000, 12, 830, 0, 1)
+    check(make_poll(75, woken), "until thread 830 (merger) wakes it, which is in disk:merge;fsync() meanwhile")
+
+
+def test_lent():
+    """Threads that wait for a condition do not hold the mutex that they gave back."""
+    def wait(p, what):
+        fields = {"mutex": traces.Hex(77)} if what == "begin" else {"status": 0}
+        getattr(p, what)("pthread:cond_wait", cond=traces.Hex(78), **fields)
+
+    def others(p):
+        for k in range(9):
+            p.cpu, p.thread = 8 + k, (700 + k, 60, "subscriber")
+            yield k
+
+    def work(p, i, f):
+        p.event("pthread:mutex_lock_req", mutex=77, caller=1)
+        if p.r.random() < .06:
+            cpu, thread, at = p.cpu, p.thread, p.at
+            p.cpu, p.thread, p.at = 8, (700, 60, "subscriber"), at - 2000
+            wait(p, "end")
+            p.begin("sub:apply")
+            p.at = at + 900000
+            p.end("sub:apply")
+            wait(p, "begin")
+            p.cpu, p.thread = cpu, thread
+        p.spend(1)
+        p.event("pthread:mutex_lock_acq", mutex=77, status=0, caller=1)
+        p.spend(3)
+        p.event("pthread:mutex_unlock", mutex=77, status=0, caller=1)
+    p = Program(76, threads=1, n=500)
+    p.at = 1000
+    for k in others(p):
+        p.event("pthread:mutex_lock_req", mutex=77, caller=2)
+        p.event("pthread:mutex_lock_acq", mutex=77, status=0, caller=2)
+        wait(p, "begin")
+        p.at += 1000
+    check(p.make(work), "it waits for mutex 0x4d, which thread 700 (subscriber) held in sub:apply (100 %")
+
+
 def test_newest_name():
     """A child has its parent's name until it gives itself another."""
     def work(p, i, f):
