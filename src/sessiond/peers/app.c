@@ -478,8 +478,9 @@ static void hello_timed_out(struct ky_timer *t)
 {
 	struct app *a = ky_container_of(t, struct app, deadline);
 
-	if (ky_msg_conn_waits(&a->conn)) /* it is not the application that is late */
-		ky_timer_set(&a->env->loop, t, APP_HELLO_NS);
+	/* If the message waits, it is not the application that is late. */
+	if (ky_msg_conn_waits(&a->conn) || ++a->n_looks < APP_HELLO_LOOKS)
+		ky_timer_set(&a->env->loop, t, APP_HELLO_NS / APP_HELLO_LOOKS);
 	else
 		ky_msg_conn_fail(&a->conn, -ETIMEDOUT);
 }
@@ -553,5 +554,5 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 	ky_list_init(&a->left_out);
 	ky_list_append(&e->peers->apps, &a->node);
 	ky_timer_init(&a->deadline, hello_timed_out);
-	ky_timer_set(&e->loop, &a->deadline, APP_HELLO_NS);
+	ky_timer_set(&e->loop, &a->deadline, APP_HELLO_NS / APP_HELLO_LOOKS);
 }

@@ -18,6 +18,7 @@
 #define APP_PENDING_MAX	 8192u /* answers that a program may owe */
 #define APP_QUEUE_MAX	 (1u << 20)
 #define APP_HELLO_NS	 (1000 * KY_NS_PER_MS)
+#define APP_HELLO_LOOKS	 4  /* in that time: one is lost if the whole machine stands still */
 #define QUERY_ALL	 0u /* number of a query that belongs to no ring set: for `list-events` */
 #define EVENT_NOT_MAPPED UINT32_MAX
 
@@ -26,7 +27,8 @@ struct app {
 	struct env *env;
 	struct user *user;
 	struct ky_msg_conn conn;
-	struct ky_timer deadline; /* of HELLO */
+	struct ky_timer deadline; /* of HELLO: the next look */
+	unsigned n_looks;
 	bool registered;
 	pid_t pid;		 /* from the kernel */
 	gid_t gid;		 /* likewise */
