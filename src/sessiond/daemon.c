@@ -28,10 +28,11 @@
 #define MAKE_ROOM_NS                                                                               \
 	(5000 * KY_NS_PER_MS) /* for requests that wait; half of what a successor waits */
 /*
- * Between a program and the one that it becomes, or starts: a second. In looks, because a program
- * cannot connect while the whole machine stands still.
+ * Between a program and the one that it becomes, or starts: a second. The first program waits
+ * longer for its companion. In looks, because nobody can connect while the machine stands still.
  */
 #define UNUSED_LOOKS 10
+#define FIRST_LOOKS  50
 #define UNUSED_NS    (100 * KY_NS_PER_MS)
 
 /* Brings the state page up to date. */
@@ -52,7 +53,7 @@ static void unused_still(struct ky_timer *t)
 {
 	struct daemon *d = ky_container_of(t, struct daemon, unused_timer);
 
-	if (++d->n_unused < UNUSED_LOOKS)
+	if (++d->n_unused < (d->was_used ? UNUSED_LOOKS : FIRST_LOOKS))
 		ky_timer_set(&d->env.loop, t, UNUSED_NS);
 	else
 		daemon_stop(d);
@@ -85,6 +86,7 @@ static void watch_use(struct daemon *d)
 {
 	bool unused = ky_list_empty(&d->peers.apps) && ky_list_empty(&d->control.clients);
 
+	d->was_used |= !ky_list_empty(&d->peers.apps);
 	if (!d->options.while_used || unused == d->unused)
 		return;
 	d->unused = unused;

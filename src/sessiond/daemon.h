@@ -20,7 +20,7 @@ struct daemon_options {
 	const char *group;   /* that may control root's daemon */
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
-	bool while_used; /* ends when nobody has been connected for a second, and not at a signal */
+	bool while_used; /* ends when nobody has been connected for some time, not at a signal */
 	bool take_over;	 /* a daemon that serves here already hands its sessions over */
 	const char *sessions; /* directory of those that it makes (preset.h); or NULL */
 	bool no_collectd;
@@ -44,6 +44,7 @@ struct daemon {
 	struct ky_timer stop_timer, unused_timer;
 	bool unused;	   /* the time of unused_timer runs */
 	unsigned n_unused; /* looks that have found it unused since then */
+	bool was_used;	   /* by a program */
 	bool managed;	   /* by a service manager, which restarts it */
 	bool making_room;  /* for a successor, once requests are answered */
 	struct observer observer;
