@@ -236,6 +236,14 @@ def kill_consumers(k, stop):
             n += 1
 
 
+def begin_rotation(k):
+    """
+    Rotates; on a busy machine, a consumer that is killed all the time ends the rotation later.
+    """
+    done = k.kymo("rotate", status=None)
+    check(not done.returncode or "it is not rotated yet" in done.stderr or "being rotated" in done.stderr, f"rotate says: {done.stderr}")
+
+
 def test_consumer_killed(k):
     """The consumer is killed at any moment and started again: each event is in one chunk."""
     random.seed(7)
@@ -245,13 +253,13 @@ def test_consumer_killed(k):
     killer = threading.Thread(target=kill_consumers, args=(k, stop))
     killer.start()
     try:
-        total = while_emitting(k, lambda: rotate(k), 3, lambda: k.daemon_log().count("killed by signal") > 5)
+        total = while_emitting(k, lambda: begin_rotation(k), 3, lambda: k.daemon_log().count("killed by signal") > 5 and len(archived(trace)) > 2)
     finally:
         stop.set()
         killer.join()
+    wait_for(lambda: not status(k)["rotation"]["ongoing"], "the last rotation to end")
     counts = k.kymo_json("stop")["sessions"][0]
-    found = check_chunks(k, trace, counts, total, first=None)
-    check(len(found) > 2, f"{len(found)} chunks")
+    check_chunks(k, trace, counts, total, first=None)
 
 
 def test_client_gone(k):
