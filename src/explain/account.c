@@ -212,7 +212,7 @@ static void add_event(struct ky_account *a, const struct ky_source_event *e)
 			return;
 		}
 		add_thread_event(a, t, e);
-	} else if (tid < 0) {
+	} else if (tid < 0 && !e->class->is_kernel) {
 		a->of->n_threadless++;
 	}
 	if (e->kind == KY_EVENT_ASYNC_BEGIN || e->kind == KY_EVENT_ASYNC_END)

@@ -589,7 +589,10 @@ static int find_unknown(struct ky_explanation *e)
 	if (!r && e->chosen && has_nameless(e))
 		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");
 	if (!r && e->chosen && waits_for_nobody(e))
-		r = add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname");
+		r = v->n_threadless
+			    ? add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname")
+			    : add_unknown(e, "which other process held the mutex",
+				      "kymo stat --locks lists the holds of each");
 	if (!r && e->chosen && waits_for_mutex(e) && !has_provider(e, "kymo_statedump") &&
 		!has_provider(e, "statedump"))
 		r = add_unknown(e, "the name of the mutex in the program",

@@ -669,6 +669,20 @@ def test_lent():
     check(p.make(work), "it waits for mutex 0x4d, which thread 700 (subscriber) held in sub:apply (100 %")
 
 
+def test_advice():
+    """Advice that has been followed is not repeated."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            lock(p, 77, 900000)
+        if with_kernel:
+            p.kernel("lttng_statedump_file_descriptor", 60, fd=i)
+    for with_kernel in (False, True):
+        p = Kernel(77, threads=1, n=500)
+        text = kymo("explain", p.make(work), "--span=shop:checkout")
+        assert "who held it is not recorded" in text and "cannot tell: which other process held the mutex: kymo stat" in text, text
+        assert "they have no thread" not in text and "procname\n" not in text, text
+
+
 def test_newest_name():
     """A child has its parent's name until it gives itself another."""
     def work(p, i, f):
