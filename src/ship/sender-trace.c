@@ -58,24 +58,25 @@ static bool is_top(const struct sender *s, const char *name)
 	return false;
 }
 
-/* Opens directories that have come since. */
-static int find_tops(struct sender *s)
+/* Opens directories that have come into this one since. */
+static int find_tops_in(struct sender *s, const char *where)
 {
-	int copy = openat(s->trace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int copy = openat(s->trace, where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *e;
 
 	if (!d) {
+		const int error = errno;
+
 		ky_close(copy);
-		return -errno;
+		return -error;
 	}
-	watch_add(&s->watch, s->trace, ".");
 	while ((e = readdir(d)) && s->n_tops < SENDER_TOPS_MAX) {
 		int fd;
 
 		if (e->d_name[0] == '.' || !strcmp(e->d_name, "archives") || is_top(s, e->d_name))
 			continue;
-		fd = openat(s->trace, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(copy, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			continue;
 		snprintf(s->tops[s->n_tops].name, sizeof(s->tops[0].name), "%s", e->d_name);
@@ -85,14 +86,32 @@ static int find_tops(struct sender *s)
 	return 0;
 }
 
-bool sender_is_moved(const struct sender *s)
+/* The machine may have failed while a rotation moved the chunk: then some of it is in .moving. */
+static int find_tops(struct sender *s)
 {
+	int ret;
+
+	watch_add(&s->watch, s->trace, ".");
+	ret = find_tops_in(s, ".");
+	if (!ret)
+		ret = find_tops_in(s, KY_MOVING_NAME);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static bool is_at(const struct sender *s, unsigned i, const char *where)
+{
+	char path[sizeof(s->tops[0].name) + sizeof(KY_MOVING_NAME) + 1];
 	struct stat there, mine;
 
+	snprintf(path, sizeof(path), "%s/%s", where, s->tops[i].name);
+	return !fstat(s->tops[i].fd, &mine) &&
+	       !fstatat(s->trace, path, &there, AT_SYMLINK_NOFOLLOW) && mine.st_ino == there.st_ino;
+}
+
+bool sender_is_moved(const struct sender *s)
+{
 	for (unsigned i = 0; i < s->n_tops; i++)
-		if (fstat(s->tops[i].fd, &mine) < 0 ||
-			fstatat(s->trace, s->tops[i].name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-			mine.st_ino != there.st_ino)
+		if (!is_at(s, i, ".") && !is_at(s, i, KY_MOVING_NAME))
 			return true;
 	return false;
 }

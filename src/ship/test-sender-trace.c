@@ -144,6 +144,26 @@ static void test_rotation(void **state)
 	assert_int_equal(t.sender.n_lost, 0);
 }
 
+/* The machine failed while a rotation moved the chunk: the sender finds it in .moving. */
+static void test_machine_failed(void **state)
+{
+	struct sender again;
+
+	add_packet();
+	add_entry(0);
+	assert_int_equal(mkdirat(t.dir, ".moving", 0755), 0);
+	assert_int_equal(renameat(t.dir, "ust", t.dir, ".moving/ust"), 0);
+	assert_false(sender_is_moved(&t.sender));
+	assert_int_equal(sender_init(&again, t.dir, "t", false), 0);
+	assert_int_equal(again.n_tops, 1);
+	assert_string_equal(again.tops[0].name, "ust");
+	assert_memory_equal(again.id, t.sender.id, SEGMENT_ID_SIZE);
+	sender_deinit(&again);
+	assert_int_equal(mkdirat(t.dir, "archives", 0755), 0);
+	assert_int_equal(renameat(t.dir, ".moving", t.dir, "archives/1"), 0);
+	assert_true(sender_is_moved(&t.sender));
+}
+
 /* A file that was removed before all of it was sent is counted, once. */
 static void test_removed(void **state)
 {
@@ -178,6 +198,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_metadata, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rotation, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_machine_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identifier, set_up, tear_down),
 	};

@@ -410,6 +410,21 @@ def test_rotation(k):
         equal(struct.unpack("<3Q", (part / ".watermark").read_bytes()), (2**64 - 1, chunk, 1), f"watermark of {part.name}")
 
 
+def test_machine_failed(k):
+    """The machine failed while a rotation moved a chunk: it is shipped all the same."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    k.kymo("destroy", "s")
+    (trace / ".moving").mkdir()
+    (trace / "ust").rename(trace / ".moving" / "ust")
+    for _ in range(2):
+        said = k.kymo("ship", trace, f"exec:{receive(k)}").stdout
+        check("files shipped to exec:" in said, said)
+        equal(count(far_of(k) / trace.name), EVENTS, "events")
+    equal(len(list(far_of(k).iterdir())), 1, "directories")
+
+
 @kymotest.without_sanitizers
 def test_confined(k):
     """The receiving end has given up all system calls that it does not need."""
