@@ -3,7 +3,8 @@
  * fetch: brings what hosts have shipped of a snapshot into one directory, DIR/HOST/SESSION, which
  * readers show as one trace. The files are written by the receiver of `kymo receive`, which trusts
  * nothing; what is there already is not written again. Each file is compared with the host's
- * manifest. At last the clocks are set by what was measured when the snapshot was taken.
+ * manifest. The host ships once more what the servers have lost. At last the clocks are set by what
+ * was measured when the snapshot was taken.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +20,8 @@
 #include "ship/receiver.h"
 
 #define WAIT_US	     ((uint64_t)60000000)
+#define ASK_US	     ((uint64_t)10000000)
+#define PATIENCE_NS  ((uint64_t)5000000000) /* before a host is asked why it has not shipped */
 #define POLL_MS	     50
 #define FETCHED	     ".fetched" /* in a trace: all is there, and its clock is set */
 #define METADATA_MAX (256u << 20)
@@ -31,7 +34,7 @@ struct fetch {
 	char path[PATH_MAX];	       /* of the directory */
 	int dir;
 	struct kymo_value *note; /* NULL: the command that asked has stored none */
-	uint64_t end_ns;
+	uint64_t end_ns, ask_us;
 	uint64_t n_events, n_discarded, n_bytes;
 };
 
@@ -40,7 +43,8 @@ struct trace {
 	struct fetch *fetch;
 	const char *host;
 	const struct kymo_value *manifest;
-	size_t session; /* number in it */
+	size_t session;	  /* number in it */
+	bool is_repeated; /* it was shipped once more: what came before may be damaged */
 	struct receiver receiver;
 	struct offset offset;
 	char why[512];
@@ -104,8 +108,17 @@ static int receive(struct trace *t, const struct segment *s, const void *payload
 	return r < 0 ? fail(t, r, "%s", t->receiver.why) : 0;
 }
 
+static uint64_t size_of(const struct trace *t, const char *path)
+{
+	struct stat st;
+
+	return fstatat(t->receiver.trace, path, &st, AT_SYMLINK_NOFOLLOW) < 0
+		       ? 0
+		       : (uint64_t)st.st_size;
+}
+
 /* number: of the file in the stream. Gets its next segment from seq on; -ENOENT: there is none. */
-static int get_segment(struct trace *t, size_t number, uint64_t *seq)
+static int get_segment(struct trace *t, size_t number, const char *path, uint64_t *seq)
 {
 	char subject[FLEET_SUBJECT_MAX];
 	_cleanup_msg_ natsMsg *msg = NULL;
@@ -125,6 +138,8 @@ static int get_segment(struct trace *t, size_t number, uint64_t *seq)
 	if (n < (int)SEGMENT_HEAD || segment_decode(data, &s) < 0 || s.type != SEGMENT_DATA ||
 		s.length != (uint32_t)n - SEGMENT_HEAD)
 		return fail(t, -EPROTO, "what it has stored is no segment");
+	if (s.offset > size_of(t, path))
+		return 0; /* what belongs before it is lost, or was shipped once more, behind it */
 	s.file = t->receiver.n_paths - 1;
 	return receive(t, &s, data + SEGMENT_HEAD);
 }
@@ -140,7 +155,9 @@ static int get_file(struct trace *t, size_t number, const struct kymo_value *fil
 
 	if (r < 0 || is_complete(t, file) || !number_of(file, "size"))
 		return r;
-	while (!(r = get_segment(t, number, &seq)) && !is_complete(t, file))
+	if (t->is_repeated)
+		unlinkat(t->receiver.trace, path, 0);
+	while (!(r = get_segment(t, number, path, &seq)) && !is_complete(t, file))
 		;
 	if (r == -ENOENT)
 		return fail(t, -ENODATA,
@@ -350,55 +367,159 @@ static void add_trace(const struct trace *t)
 	kymo_value_free(v);
 }
 
-/* Fetches the sessions of a host. Returns a code. */
-static int get_host(struct fetch *f, const char *host, const struct kymo_value *manifest)
-{
-	const size_t n = kymo_value_count(kymo_value_get(manifest, "sessions"));
-	_cleanup_close_ int dir = -1;
-	int r = 0;
+/* A host's part of the snapshot: how far it is here. */
+struct part {
+	struct fetch *fetch;
+	const char *host;
+	struct kymo_value *manifest; /* owned */
+	uint64_t seq;		     /* of the manifest; 0: there is none yet */
+	size_t session;		     /* the next one */
+	bool was_asked;		     /* to ship once more */
+	char why[512];
+};
 
-	if (mkdirat(f->dir, host, 0750) < 0 && errno != EEXIST)
-		return fleet_fail(f->fleet, "%s/%s: %s", f->path, host, strerror(errno));
-	dir = openat(f->dir, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return fleet_fail(f->fleet, "%s/%s: %s", f->path, host, strerror(errno));
-	for (size_t i = 0; !r && i < n; i++) {
-		struct trace t = {.fetch = f, .host = host, .manifest = manifest, .session = i};
+/* Fetches a host's sessions. Returns 0, or -errno with `why`; -ENODATA: servers have lost some. */
+static int get_sessions(struct part *p)
+{
+	const size_t n = kymo_value_count(kymo_value_get(p->manifest, "sessions"));
+	_cleanup_close_ int dir = -1;
+	int r = mkdirat(p->fetch->dir, p->host, 0750) < 0 && errno != EEXIST ? -errno : 0;
+
+	if (!r) {
+		dir = openat(
+			p->fetch->dir, p->host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = dir < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		snprintf(p->why, sizeof(p->why), "its directory: %s", strerror(-r));
+	for (; !r && p->session < n; p->session += !r) {
+		struct trace t = {.fetch = p->fetch,
+			.host = p->host,
+			.manifest = p->manifest,
+			.session = p->session,
+			.is_repeated = p->was_asked};
 
 		receiver_init(&t.receiver, dir);
 		r = get_trace(&t);
-		if (r < 0)
-			fleet_fail(f->fleet, "%s: %s", host, t.why);
-		else
+		if (!r)
 			add_trace(&t);
+		snprintf(p->why, sizeof(p->why), "%s", t.why);
 		receiver_deinit(&t.receiver);
 	}
-	return r < 0 ? FLEET_FAILED : FLEET_OK;
+	return r;
+}
+
+// ---- what the servers have lost
+
+/* host: who shall ship it once more; NULL: the hosts only say whether they hold it. */
+static int ask_ship(struct fetch *f, struct hosts *hosts, const char *host)
+{
+	_cleanup_value_ struct kymo_value *request = kymo_value_new();
+
+	kymo_value_set_string(request, "snapshot", f->id);
+	if (host)
+		kymo_value_set_string(request, "host", host);
+	return hosts_ask(hosts, &f->fleet->link, "ship", request, f->ask_us);
+}
+
+/* Returns 0 if the host ships it once more, or -errno with that in `why`: -EAGAIN: no answer. */
+static int ship_again(struct part *p)
+{
+	struct hosts one = {0};
+	const struct kymo_value *answer = NULL;
+	int r = -EAGAIN;
+
+	if (hosts_get(&one, p->host) && !ask_ship(p->fetch, &one, p->host))
+		answer = one.v[0].answer;
+	p->was_asked = answer != NULL;
+	if (answer)
+		r = kymo_reply_ok(answer) ? 0 : -ENODATA;
+	if (r < 0) {
+		const size_t n = strlen(p->why);
+
+		snprintf(p->why + n, sizeof(p->why) - n, "; the host: %s",
+			answer ? kymo_reply_error(answer) : "no answer");
+	}
+	hosts_deinit(&one);
+	return r;
+}
+
+/* Waits for a manifest that was not seen yet. Returns 0, or -errno with `why`. */
+static int wait_manifest(struct part *p)
+{
+	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
+	struct link *l = &p->fetch->fleet->link;
+	char subject[FLEET_SUBJECT_MAX];
+	struct stored s = {0};
+	uint64_t now;
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", p->fetch->id, p->host);
+	while ((r = link_last(l, FLEET_STREAM, subject, &s)) || s.seq == p->seq) {
+		natsMsg_Destroy(s.msg);
+		s.msg = NULL;
+		now = ky_clock_ns(CLOCK_MONOTONIC);
+		snprintf(p->why, sizeof(p->why), "it has not shipped all of it");
+		if (now >= p->fetch->end_ns) {
+			if (r && r != -ENOENT)
+				snprintf(p->why, sizeof(p->why), "%s", l->why);
+			return -ETIMEDOUT;
+		}
+		/* Without the note, its manifest is likely to be lost, too. */
+		if (!p->was_asked && now - begin > (p->fetch->note ? PATIENCE_NS : 0) &&
+			ship_again(p) == -ENODATA)
+			return -ENODATA;
+		nats_Sleep(POLL_MS);
+	}
+	p->seq = s.seq;
+	kymo_value_free(p->manifest);
+	p->manifest = link_value(s.msg);
+	natsMsg_Destroy(s.msg);
+	if (!p->manifest)
+		snprintf(p->why, sizeof(p->why), "no manifest");
+	return p->manifest ? 0 : -EPROTO;
+}
+
+/* Fetches what a host has shipped; once more, if the servers have lost some of it. */
+static int get_host(struct fetch *f, const char *host)
+{
+	struct part p = {.fetch = f, .host = host};
+	int r;
+
+	while (!(r = wait_manifest(&p)) && (r = get_sessions(&p)) == -ENODATA)
+		if (p.was_asked || ship_again(&p) < 0)
+			break;
+	if (r < 0)
+		fleet_fail(f->fleet, "%s: %s", host, p.why);
+	kymo_value_free(p.manifest);
+	return r;
+}
+
+/*
+ * The note is lost, and with it who has the snapshot: all hosts are asked, and those that do not
+ * answer are named. Returns a code.
+ */
+static int find_holders(struct fetch *f, struct hosts *to)
+{
+	struct hosts *all = &f->fleet->hosts;
+
+	if (ask_ship(f, all, NULL) < 0)
+		return fleet_fail(f->fleet, "%s", f->fleet->link.why);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct host *h = &all->v[i];
+
+		if (!h->answer)
+			fleet_warn(
+				"%s does not answer: it may hold a part of the snapshot", h->name);
+		else if (kymo_reply_ok(h->answer) &&
+			 kymo_value_bool(kymo_value_get(h->answer, "ships")) &&
+			 !hosts_get(to, h->name))
+			return fleet_fail(f->fleet, "no memory");
+	}
+	return FLEET_OK;
 }
 
 // ---- the snapshot
-
-/* Waits until the host has shipped all. Returns its manifest, or NULL after a report. */
-static struct kymo_value *wait_manifest(struct fetch *f, const char *host)
-{
-	char subject[FLEET_SUBJECT_MAX];
-	struct kymo_value *v = NULL;
-	struct stored s = {0};
-	int r;
-
-	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", f->id, host);
-	while ((r = link_last(&f->fleet->link, FLEET_STREAM, subject, &s)) &&
-		ky_clock_ns(CLOCK_MONOTONIC) < f->end_ns)
-		nats_Sleep(POLL_MS);
-	if (!r)
-		v = link_value(s.msg);
-	natsMsg_Destroy(s.msg);
-	if (r == -ENOENT)
-		fleet_fail(f->fleet, "%s has not shipped all of it yet: try again", host);
-	else if (!v)
-		fleet_fail(f->fleet, "%s: %s", host, r < 0 ? f->fleet->link.why : "no manifest");
-	return v;
-}
 
 /* Finds the newest snapshot. */
 static int find_newest(struct fetch *f)
@@ -466,14 +587,22 @@ static int find_hosts(struct fetch *f, struct hosts *to)
 	return r == -ENOENT ? FLEET_OK : fleet_fail(f->fleet, "%s", f->fleet->link.why);
 }
 
-/* Names each host that should have it and does not. */
-static void report_missing(const struct fetch *f)
+static bool is_in(const struct hosts *hosts, const char *name)
+{
+	for (size_t i = 0; i < hosts->n; i++)
+		if (!strcmp(hosts->v[i].name, name))
+			return true;
+	return false;
+}
+
+/* Names each host that should have it and does not. One that answered late may have it. */
+static void report_missing(const struct fetch *f, const struct hosts *in)
 {
 	const struct kymo_value *hosts = kymo_value_get(f->note, "hosts"), *h;
 
 	for (size_t i = 0; i < kymo_value_count(hosts); i++) {
 		h = kymo_value_at(hosts, i);
-		if (!kymo_reply_ok(h))
+		if (!kymo_reply_ok(h) && !is_in(in, text_of(h, "host")))
 			fleet_warn("%s is not in it: %s", text_of(h, "host"), kymo_reply_error(h));
 	}
 }
@@ -495,12 +624,9 @@ static int get_hosts(struct fetch *f, const struct hosts *hosts)
 
 	if (f->fleet->result)
 		kymo_value_set_list(f->fleet->result, "traces");
-	for (size_t i = 0; i < hosts->n; i++) {
-		_cleanup_value_ struct kymo_value *manifest = wait_manifest(f, hosts->v[i].name);
-
-		if (!manifest || get_host(f, hosts->v[i].name, manifest))
+	for (size_t i = 0; i < hosts->n; i++)
+		if (get_host(f, hosts->v[i].name) < 0)
 			code = FLEET_FAILED;
-	}
 	return code;
 }
 
@@ -508,7 +634,7 @@ static int report(struct fetch *f, const struct hosts *hosts)
 {
 	struct kymo_value *result = f->fleet->result;
 
-	report_missing(f);
+	report_missing(f, hosts);
 	if (result) {
 		kymo_value_set_string(result, "output", f->path);
 		kymo_value_set_u64(result, "recorded", f->n_events);
@@ -532,6 +658,8 @@ int fetch_run(struct fleet *f)
 	uint64_t us;
 	int code = fleet_timeout(f, WAIT_US, &us);
 
+	if (!code)
+		code = fleet_timeout(f, ASK_US, &fetch.ask_us);
 	if (!code && (kymo_value_count(f->args) > 1 || (*fetch.id && !link_id_valid(fetch.id))))
 		code = fleet_usage(f,
 			"which snapshot? 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
@@ -544,8 +672,11 @@ int fetch_run(struct fleet *f)
 		code = get_note(&fetch);
 	if (!code)
 		code = find_hosts(&fetch, &hosts);
+	if (!code && !fetch.note)
+		code = find_holders(&fetch, &hosts);
 	if (!code && !fetch.note && !hosts.n)
-		code = fleet_fail(f, "the server has no snapshot '%s'", fetch.id);
+		code = fleet_fail(
+			f, "neither the servers nor the hosts have snapshot '%s'", fetch.id);
 	if (!code && !hosts.n)
 		code = fleet_fail(f, "no host ships snapshot '%s'", fetch.id);
 	if (!code)

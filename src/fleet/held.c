@@ -132,6 +132,34 @@ int held_set_shipped(const struct held *h, const char *id)
 	return write_file(h, path, "");
 }
 
+/* The request is there before the mark is removed: the agent may be killed between the two. */
+int held_set_again(const struct held *h, const char *id, const char *request)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!is_there(h, id, HELD_SHIPPED))
+		return 0;
+	path_of(path, id, HELD_AGAIN);
+	r = write_file(h, path, request);
+	if (r < 0)
+		return r;
+	path_of(path, id, HELD_SHIPPED);
+	return unlinkat(h->dir, path, 0) < 0 ? -errno : 0;
+}
+
+void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1])
+{
+	char path[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	path_of(path, id, HELD_AGAIN);
+	fd = openat(h->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, request, FLEET_ID_MAX);
+	request[KY_MAX(n, (ssize_t)0)] = '\0';
+}
+
 bool held_is_due(const struct held *h, const char *id)
 {
 	struct kymo_value *report = is_there(h, id, HELD_SHIPPED) ? NULL : held_report(h, id);

@@ -4,6 +4,7 @@
  *
  *   ID/report      the answer, when the snapshot is complete
  *   ID/shipped     exists when all of it is in the fleet's stream
+ *   ID/again       the request to ship it once more, from its beginning: the servers have lost it
  *   ID/SESSION/    the trace
  *
  * The directory is the only state: an agent that is started again goes on where it was.
@@ -17,6 +18,7 @@
 
 #define HELD_REPORT  "report"
 #define HELD_SHIPPED "shipped"
+#define HELD_AGAIN   "again"
 
 struct held {
 	char path[PATH_MAX]; /* of the directory of all */
@@ -34,6 +36,10 @@ void held_remove(const struct held *h, const char *id);
 /* Writes the report: from then on the snapshot is complete. */
 int held_complete(const struct held *h, const char *id, const struct kymo_value *report);
 int held_set_shipped(const struct held *h, const char *id);
+/* Lets it be shipped once more, unless it is being shipped. request: its identifier. */
+int held_set_again(const struct held *h, const char *id, const char *request);
+/* Stores the request to ship it once more; "": there was none. */
+void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1]);
 /* Returns whether the snapshot is complete, is to be shipped, and is not yet. */
 bool held_is_due(const struct held *h, const char *id);
 /* Calls fn for each snapshot, until it returns other than 0. Returns that, or 0. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/hosts.h"
 
+#include <dirent.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -8,6 +9,7 @@
 #include "fleet/ids.h"
 
 #define ASK_AGAIN_NS 1000000000
+#define ABSENT_NS    UINT64_C(2000000000) /* for hosts that have not announced themselves */
 #define WAIT_MS	     50
 #define ROUNDS	     8
 #define ROUNDS_MAX   40 /* with those that a host missed: it may have to wait for a server */
@@ -21,6 +23,12 @@ int64_t hosts_now_ns(void)
 static int compare(const void *a, const void *b)
 {
 	return strcmp(((const struct host *)a)->name, ((const struct host *)b)->name);
+}
+
+static void sort(struct hosts *h)
+{
+	if (h->n)
+		qsort(h->v, h->n, sizeof(*h->v), compare);
 }
 
 struct host *hosts_get(struct hosts *h, const char *name)
@@ -74,9 +82,29 @@ int hosts_load(struct hosts *h, struct link *l)
 		if (r < 0)
 			return r;
 	}
-	if (h->n)
-		qsort(h->v, h->n, sizeof(*h->v), compare);
+	sort(h);
 	return r == -ENOENT ? 0 : r;
+}
+
+int hosts_add_absent(struct hosts *h, const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	struct host *host;
+	int r = 0;
+
+	while (d && !r && (e = readdir(d))) {
+		if (!config_host_valid(e->d_name))
+			continue;
+		host = hosts_get(h, e->d_name);
+		r = host ? 0 : -ENOMEM;
+		if (host)
+			host->is_absent = !host->seen_ns;
+	}
+	if (d)
+		closedir(d);
+	sort(h);
+	return r;
 }
 
 size_t hosts_missing(const struct hosts *h)
@@ -84,7 +112,16 @@ size_t hosts_missing(const struct hosts *h)
 	size_t n = 0;
 
 	for (size_t i = 0; i < h->n; i++)
-		n += !h->v[i].answer;
+		n += !h->v[i].answer && !h->v[i].is_absent;
+	return n;
+}
+
+static size_t count_answers(const struct hosts *h)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n; i++)
+		n += h->v[i].answer != NULL;
 	return n;
 }
 
@@ -152,6 +189,14 @@ static struct host *talk_hear(struct talk *t, struct kymo_value **ret_answer, in
 	return *ret_answer ? hosts_get(t->hosts, name) : NULL;
 }
 
+/* How long is the time of the answers that are missing? */
+static uint64_t time_for(const struct hosts *h, uint64_t timeout_ns)
+{
+	return hosts_missing(h)		 ? timeout_ns
+	       : count_answers(h) < h->n ? KY_MIN(timeout_ns, ABSENT_NS)
+					 : 0;
+}
+
 int hosts_ask(struct hosts *h, struct link *l, const char *what, struct kymo_value *request,
 	uint64_t timeout_us)
 {
@@ -160,7 +205,7 @@ int hosts_ask(struct hosts *h, struct link *l, const char *what, struct kymo_val
 	uint64_t now = begin, asked = 0;
 	int r = talk_begin(&t);
 
-	while (!r && hosts_missing(h) && now - begin < timeout_us * 1000) {
+	while (!r && now - begin < time_for(h, timeout_us * 1000)) {
 		struct kymo_value *answer = NULL;
 		struct host *host;
 
@@ -223,7 +268,7 @@ int hosts_measure(struct hosts *h, struct link *l)
 {
 	_cleanup_value_ struct kymo_value *request = kymo_value_new();
 	struct talk t = {.hosts = h, .link = l, .what = "time", .request = request};
-	const size_t n = h->n - hosts_missing(h);
+	const size_t n = count_answers(h);
 	unsigned n_whole = 0;
 	int r;
 

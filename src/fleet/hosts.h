@@ -11,6 +11,7 @@
 struct host {
 	char name[FLEET_HOST_MAX + 1];
 	int64_t seen_ns;	      /* when it announced itself last; 0: never */
+	bool is_absent;		      /* has an identity, and has not announced itself */
 	struct kymo_value *announced; /* owned, or NULL */
 	struct kymo_value *answer;    /* owned, or NULL */
 	/* Its clocks at a moment of our own wall clock, which is right within error_ns. */
@@ -25,6 +26,11 @@ struct hosts {
 
 /* Reads the announcements. Returns 0 or -errno, with the link's `why`. */
 int hosts_load(struct hosts *h, struct link *l);
+/*
+ * Adds the hosts that `setup` has made, and that have not announced themselves: each has a
+ * directory in this one, which need not exist. Requests wait little for them. Returns 0 or -errno.
+ */
+int hosts_add_absent(struct hosts *h, const char *path);
 void hosts_deinit(struct hosts *h);
 struct host *hosts_get(struct hosts *h, const char *name);
 
@@ -37,7 +43,7 @@ int hosts_ask(struct hosts *h, struct link *l, const char *what, struct kymo_val
 	uint64_t timeout_us);
 /* Measures the clocks of those that have answered. Returns 0 or -errno. */
 int hosts_measure(struct hosts *h, struct link *l);
-/* Returns how many have not answered. */
+/* Returns how many have announced themselves, and have not answered. */
 size_t hosts_missing(const struct hosts *h);
 
 /* The wall clock. */

@@ -16,6 +16,8 @@
 #define SESSIONS_US ((uint64_t)30000000)
 #define TEXT_MAX    1024
 
+#define NOT_ANNOUNCED "its agent has not announced itself"
+
 static const char help[] = "Usage: kymo-fleet REQUEST\n"
 			   "Carries out 'kymo fleet'; started by it, not by hand.\n"
 			   "\n"
@@ -111,9 +113,23 @@ static void find_config(char path[PATH_MAX])
 		snprintf(path, PATH_MAX, KYMO_SYSCONFDIR "/kymo/fleet.conf");
 }
 
+/* A server that comes back without its store has no streams: it does not even refuse. */
+static int fail_at_hosts(struct fleet *f)
+{
+	jsStreamInfo *info = NULL;
+	const bool is_lost = js_GetStreamInfo(&info, f->link.js, FLEET_HOSTS, NULL, NULL) ==
+			     NATS_NOT_FOUND;
+
+	jsStreamInfo_Destroy(info);
+	return is_lost ? fleet_fail(f,
+				 "the servers have lost their streams: 'kymo fleet setup' makes them again")
+		       : fleet_fail(f, "%s", f->link.why);
+}
+
 int fleet_connect(struct fleet *f, uint64_t limit_us)
 {
-	char path[PATH_MAX], why[PATH_MAX + 128];
+	char path[PATH_MAX], why[PATH_MAX + 128], hosts[PATH_MAX + 8];
+	const char *slash;
 
 	find_config(path);
 	if (config_load(&f->config, path, why, sizeof(why)) < 0)
@@ -122,7 +138,12 @@ int fleet_connect(struct fleet *f, uint64_t limit_us)
 		return fleet_fail(f, "%s", f->link.why);
 	if (limit_us)
 		link_limit(&f->link, limit_us);
-	return hosts_load(&f->hosts, &f->link) < 0 ? fleet_fail(f, "%s", f->link.why) : FLEET_OK;
+	if (hosts_load(&f->hosts, &f->link) < 0)
+		return fail_at_hosts(f);
+	/* The directory of a fleet names its hosts before they announce themselves. */
+	slash = strrchr(path, '/');
+	snprintf(hosts, sizeof(hosts), "%.*shosts", slash ? (int)(slash + 1 - path) : 0, path);
+	return hosts_add_absent(&f->hosts, hosts) < 0 ? fleet_fail(f, "no memory") : FLEET_OK;
 }
 
 // ---- hosts
@@ -140,6 +161,11 @@ static void put_sessions(const struct kymo_value *sessions)
 	}
 }
 
+static bool is_absent(const struct host *h)
+{
+	return h->is_absent && !h->answer;
+}
+
 static double age_s(const struct host *h)
 {
 	return h->seen_ns ? (double)KY_MAX(hosts_now_ns() - h->seen_ns, (int64_t)0) / 1e9 : 0;
@@ -150,6 +176,11 @@ static void put_host(const struct host *h)
 	const struct kymo_value *v = h->answer ? h->answer : h->announced;
 	const char *trouble = kymo_value_string(kymo_value_get(v, "trouble"));
 
+	/* Requests do not wait for it yet, although it may have answered this one. */
+	if (!h->seen_ns) {
+		printf("%-20s %10s  %-8s " NOT_ANNOUNCED "\n", h->name, "-", "absent");
+		return;
+	}
 	printf("%-20s %8.1f s  %-8s ", h->name, age_s(h), h->answer ? "answers" : "silent");
 	if (*trouble)
 		fleet_put(trouble);
@@ -166,6 +197,7 @@ static void add_host(struct kymo_value *result, const struct host *h)
 
 	kymo_value_set_string(one, "host", h->name);
 	kymo_value_set_bool(one, "answers", h->answer != NULL);
+	kymo_value_set_bool(one, "announced", h->seen_ns != 0);
 	kymo_value_set_u64(one, "age_ms", (uint64_t)(age_s(h) * 1000));
 	for (size_t i = 0; i < KY_ARRAY_SIZE(members); i++)
 		if (kymo_value_get(v, members[i]))
@@ -232,7 +264,8 @@ static int run_forget(struct fleet *f)
 
 static const char *error_of(const struct host *h)
 {
-	return !h->answer		  ? "no answer"
+	return is_absent(h)		  ? NOT_ANNOUNCED
+	       : !h->answer		  ? "no answer"
 	       : kymo_reply_ok(h->answer) ? NULL
 					  : kymo_reply_error(h->answer);
 }

@@ -270,6 +270,30 @@ static void take_snapshot(
 		fail(answer, strerror(-ret));
 }
 
+/*
+ * Who holds a snapshot? If the request names this host, it is shipped once more: the servers have
+ * lost it.
+ */
+static struct kymo_value *find_held(
+	struct requests *r, const struct kymo_value *request, struct kymo_value *answer)
+{
+	const char *id = kymo_value_string(kymo_value_get(request, "snapshot"));
+	const char *host = kymo_value_string(kymo_value_get(request, "host"));
+	struct kymo_value *report = link_id_valid(id) ? held_report(r->held, id) : NULL;
+	int ret = 0;
+
+	if (!report) {
+		fail(answer, "it does not hold the snapshot (any more)");
+		return answer;
+	}
+	kymo_value_free(answer);
+	if (*host && kymo_value_bool(kymo_value_get(report, "ships")))
+		ret = held_set_again(r->held, id, kymo_value_string(kymo_value_get(request, "id")));
+	if (ret < 0)
+		fail(report, strerror(-ret));
+	return report;
+}
+
 // ---- answers
 
 static struct kymo_value *answer_to(
@@ -293,6 +317,8 @@ static struct kymo_value *answer_to(
 		start_or_stop(answer, what, sessions);
 	else if (!strcmp(what, "snapshot"))
 		take_snapshot(r, answer, request);
+	else if (!strcmp(what, "ship"))
+		answer = find_held(r, request, answer);
 	else if (strcmp(what, "hosts") && strcmp(what, "time"))
 		fail(answer, "this agent does not know the request: is it older?");
 	return answer;
@@ -319,10 +345,11 @@ const char *requests_handle(struct requests *r, const char *what, const struct k
 	const struct kymo_value **ret_answer)
 {
 	const char *id = kymo_value_string(kymo_value_get(request, "id"));
+	const char *host = kymo_value_string(kymo_value_get(request, "host"));
 	struct kymo_value *answer;
 
 	*ret_answer = NULL;
-	if (!link_id_valid(id))
+	if (!link_id_valid(id) || (*host && strcmp(host, r->host)))
 		return NULL;
 	answer = find_kept(r, id);
 	if (!answer) {

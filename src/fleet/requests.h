@@ -23,8 +23,8 @@ struct requests {
 
 /*
  * Carries a request out, unless that was done. what: by the subject, which the server has permitted
- * to the command. *ret_answer: borrowed; NULL if it is none that can be answered. Returns its
- * identifier, borrowed from the request, or NULL.
+ * to the command. *ret_answer: borrowed; NULL if it is none that can be answered, or one for
+ * another host. Returns its identifier, borrowed from the request, or NULL.
  */
 const char *requests_handle(struct requests *r, const char *what, const struct kymo_value *request,
 	const struct kymo_value **ret_answer);

@@ -113,6 +113,7 @@ int upload_begin(struct upload *u, const char *id)
 	if (u->n_files)
 		qsort(u->files, u->n_files, sizeof(*u->files), compare);
 	kymo_value_set_list(u->manifest, "files");
+	held_get_again(u->held, id, u->again);
 	return 0;
 }
 
@@ -123,28 +124,40 @@ static void subject_of(const struct upload *u, char subject[FLEET_SUBJECT_MAX])
 	snprintf(subject, FLEET_SUBJECT_MAX, "kymo.seg.%s.%s.%zu", u->host, u->id, u->file);
 }
 
-/* Opens the file that is next, and asks how much of it is stored. */
-static int open_file(struct upload *u)
+/* Asks how much of the next file is stored. Segments before the last one may be lost. */
+static int find_offset(struct upload *u)
 {
-	struct upload_file *f = &u->files[u->file];
-	char path[PATH_MAX], subject[FLEET_SUBJECT_MAX];
+	char subject[FLEET_SUBJECT_MAX];
 	struct stored last;
 	struct segment s;
-	struct stat st;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%s/%s", u->id, session_name(u, f->session), f->path);
+	u->offset = 0;
+	if (*u->again)
+		return 0;
 	subject_of(u, subject);
 	r = link_last(u->link, FLEET_STREAM, subject, &last);
 	if (r < 0 && r != -ENOENT) {
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
 		return r;
 	}
-	u->offset = 0;
 	if (!r && natsMsg_GetDataLength(last.msg) >= (int)SEGMENT_HEAD &&
 		!segment_decode((const uint8_t *)natsMsg_GetData(last.msg), &s))
 		u->offset = s.offset + s.raw;
 	natsMsg_Destroy(last.msg);
+	return 0;
+}
+
+static int open_file(struct upload *u)
+{
+	struct upload_file *f = &u->files[u->file];
+	char path[PATH_MAX];
+	struct stat st;
+	const int r = find_offset(u);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/%s/%s", u->id, session_name(u, f->session), f->path);
 	u->fd = openat(u->held->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (u->fd < 0 || fstat(u->fd, &st) < 0)
 		return fail(u, -errno, path);
@@ -178,8 +191,9 @@ static int store_piece(struct upload *u, const uint8_t *raw, size_t n)
 	s.length = (uint32_t)packed;
 	segment_encode(&s, message);
 	subject_of(u, subject);
-	snprintf(
-		id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu", u->host, u->id, u->file, u->offset, n);
+	/* The server knows identifiers of messages that it has lost. */
+	snprintf(id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu/%s", u->host, u->id, u->file, u->offset,
+		n, u->again);
 	r = link_store(u->link, subject, id, message, SEGMENT_HEAD + packed);
 	if (r < 0)
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
@@ -240,7 +254,7 @@ static int finish(struct upload *u)
 	int r;
 
 	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->host);
-	snprintf(id, sizeof(id), "%s/%s/done", u->host, u->id);
+	snprintf(id, sizeof(id), "%s/%s/done/%s", u->host, u->id, u->again);
 	r = link_store_value(u->link, subject, id, u->manifest);
 	if (r < 0) {
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);

@@ -3,7 +3,8 @@
  * Ships a snapshot that is held here into the fleet's stream: each file as segments of the format
  * of `kymo ship` (docs/shipping.md), each under the subject of its file, then a manifest. How far a
  * file is, the stream itself is asked: there is no other record. A segment that is stored twice is
- * harmless, because it has its place.
+ * harmless, because it has its place. If the stream has lost some of it, the snapshot is shipped
+ * once more from its beginning, on request.
  */
 #ifndef FLEET_UPLOAD_H
 #define FLEET_UPLOAD_H
@@ -22,7 +23,8 @@ struct upload {
 	const struct held *held; /* borrowed */
 	const char *host;	 /* borrowed */
 	char id[FLEET_ID_MAX + 1];
-	struct kymo_value *manifest; /* owned; NULL: nothing is under way */
+	char again[FLEET_ID_MAX + 1]; /* the request to ship it once more; or "" */
+	struct kymo_value *manifest;  /* owned; NULL: nothing is under way */
 	struct upload_file *files;
 	size_t n_files, file, session;
 	int fd;		 /* of the file that is shipped; -1: it is not open yet */

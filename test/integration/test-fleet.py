@@ -24,6 +24,7 @@ from kymotest import APPS, BUILD, CLI, RUN_FROM, TIMEOUT, alive, check, equal, w
 
 AGENT = RUN_FROM / "src" / "fleet" / "kymo-agent"
 EVENTS = {"web1": 3000, "db1": 500}
+SEGMENT = 512 << 10
 PATIENT = f"--timeout={TIMEOUT}s"
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 
@@ -132,8 +133,8 @@ class Fleet:
         return {h["host"]: h for h in wait_for(ask, f"the server's reply to {args}")}
 
     def wait_hosts(self, *names):
-        """Waits until these hosts have announced themselves and answer."""
-        wait_for(lambda: {h["host"] for h in self.json("hosts", PATIENT)["hosts"] if h["answers"]} >= set(names), f"hosts {names}")
+        """Waits until these hosts answer, and are announced: so requests wait for them."""
+        wait_for(lambda: {h["host"] for h in self.json("hosts", PATIENT)["hosts"] if h["answers"] and h["announced"]} >= set(names), f"hosts {names}")
 
     def end(self):
         for host in self.hosts:
@@ -193,8 +194,18 @@ def test_hosts(k):
         silent = re.compile(r"^db1 +[0-9.]+ s +silent +flight \(started\)$", re.M)
         wait_for(lambda: silent.search(fleet.kymo("hosts", "--timeout=1s", status=None).stdout), "a silent host")
         equal(fleet.hurried("hosts")["db1"]["answers"], False, "a killed agent answers")
+        # One that is forgotten is still named, because it has an identity of this fleet.
         fleet.kymo("forget", "db1")
-        equal([h["host"] for h in fleet.json("hosts", PATIENT)["hosts"]], ["web1"], "hosts, one forgotten")
+        equal({h["host"]: h["announced"] for h in fleet.json("hosts", PATIENT)["hosts"]}, {"web1": True, "db1": False}, "hosts, one forgotten")
+        check(re.search(r"^db1 +- +absent +its agent has not announced itself$", fleet.kymo("hosts", PATIENT).stdout, re.M), "an absent host")
+        made = fleet.json("snapshot", PATIENT, status=1)
+        equal({h["host"]: h.get("error") for h in made["hosts"]}, {"web1": None, "db1": "its agent has not announced itself"}, "outcomes")
+        done = fleet.kymo("fetch", made["id"], "-o", k.top / "got", PATIENT)
+        equal(done.stderr, "kymo: db1 is not in it: its agent has not announced itself\n", "an absent host in a snapshot")
+        identity = fleet.config("db1").parent
+        identity.rename(k.top / "db1")
+        equal([h["host"] for h in fleet.json("hosts", PATIENT)["hosts"]], ["web1"], "hosts without the one that was removed")
+        (k.top / "db1").rename(identity)
         db.start_agent()
         fleet.wait_hosts("web1", "db1")
 
@@ -239,9 +250,14 @@ def test_start_stop(k):
 # ---- snapshots
 
 
-def check_fetched(fleet, got, snapshot, events):
+def check_trees(fleet, got, snapshot):
     for host in fleet.hosts:
         equal(tree_of(got / host.name / "flight"), tree_of(host.held / snapshot / "flight"), f"files of {host.name}")
+
+
+def check_fetched(fleet, got, snapshot, events):
+    check_trees(fleet, got, snapshot)
+    for host in fleet.hosts:
         equal(count_of(got / host.name), events[host.name], f"events of {host.name}")
 
 
@@ -335,6 +351,54 @@ def test_killed(k):
         check_fetched(fleet, got, made["id"], events)
 
 
+# ---- servers that lose messages
+
+
+def purge(fleet, **what):
+    """Lets the server lose messages: those of a subject (filter), but the last ones (keep)."""
+    raw = Raw(fleet, fleet.k.home / "kymo-fleet", "admin")
+    check(json.loads(raw.request("$JS.API.STREAM.PURGE.KYMO", json.dumps(what).encode()))["success"], "a purge")
+    raw.close()
+
+
+def test_lost(k):
+    """A host ships a snapshot once more if servers have lost some of it, while it holds it."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        web, db = fleet.hosts
+        web.kymo("set", "-s", "flight", "num-subbuf=16")
+        k.run([*kymotest.ONE_CPU, APPS / "emit", "-n", 40000], env={**web.env, **kymotest.IMPATIENT})
+        db.emit(EVENTS["db1"])
+        made = fleet.json("snapshot", PATIENT)
+        events = recorded(made)
+        check_fetched(fleet, fetch(fleet, made), made["id"], events)
+        sizes = [p.stat().st_size for p in (web.held / made["id"] / "flight").rglob("*") if p.is_file()]
+        check(max(sizes) > SEGMENT, f"all files of {sizes} bytes have one segment")
+        subject = f"kymo.seg.web1.{made['id']}"
+        losses = {"a host's segments": [{"filter": f"{subject}.>"}], "a file": [{"filter": f"{subject}.1"}],
+            "all but manifests and the note": [{"filter": "kymo.seg.>"}],
+            "the first segments of files": [{"filter": f"{subject}.{n}", "keep": 1} for n in range(len(sizes))], "a manifest": [{"filter": f"kymo.done.{made['id']}.web1"}],
+            "the note": [{"filter": "kymo.note.>"}], "everything": [{}]}
+        for number, (name, purges) in enumerate(losses.items()):
+            for what in purges:
+                purge(fleet, **what)
+            got = k.top / f"got{number}"
+            done = fleet.kymo("fetch", made["id"], "-o", got, PATIENT)
+            equal(done.stderr, "", f"{name}: errors")
+            check_trees(fleet, got, made["id"])
+        # A server comes back without its store.
+        fleet.kill_server()
+        shutil.rmtree(fleet.node() / "store")
+        fleet.setup()
+        fleet.wait_hosts("web1", "db1")
+        fleet.kymo("fetch", made["id"], "-o", k.top / "empty", PATIENT)
+        check_fetched(fleet, k.top / "empty", made["id"], events)
+        # It is lost everywhere.
+        purge(fleet, filter="kymo.seg.web1.>")
+        shutil.rmtree(web.held / made["id"])
+        done = fleet.kymo("fetch", made["id"], "-o", k.top / "gone", PATIENT, status=1)
+        check(re.fullmatch(r"kymo: web1: the server does not have all of \S+ any more, or it was damaged; the host: it does not hold the snapshot \(any more\)\n", done.stderr), done.stderr)
+
+
 # ---- three servers
 
 
@@ -351,6 +415,11 @@ def test_cluster(k):
             host.emit(events[host.name])
         made = fleet.json("snapshot", PATIENT)
         check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+        # Everyone knows all servers, and each of them has a copy of the streams.
+        for conf in (k.home / "kymo-fleet" / "fleet.conf", fleet.config("web1"), fleet.config("db1")):
+            equal(conf.read_text().count("tls://"), 3, f"servers in {conf}")
+        for number in (1, 2, 3):
+            equal({p.name for p in fleet.node(number).glob("store/jetstream/*/streams/*")}, {"KYMO", "KV_kymo-hosts"}, f"streams of server {number}")
         for number in killed:
             made = fleet.json("snapshot", PATIENT)
             fleet.kill_server(number)
@@ -445,6 +514,16 @@ class Raw:
 
     def publish(self, subject, payload=b""):
         self.say(f"PUB {subject} {len(payload)}".encode(), payload)
+
+    def request(self, subject, payload):
+        """Returns the answer of a service of the server."""
+        self.say(b"SUB _INBOX.admin.raw 1")
+        self.say(f"PUB {subject} _INBOX.admin.raw {len(payload)}".encode(), payload)
+        while not (line := self.file.readline()).startswith(b"MSG "):
+            check(line and not line.startswith(b"-ERR"), f"{subject}: {line}")
+        answer = self.file.read(int(line.split()[-1]) + 2)
+        self.say(b"UNSUB 1")
+        return answer
 
     def errors(self):
         """Returns what the server refused since the last call."""
