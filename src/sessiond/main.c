@@ -12,6 +12,7 @@
 #include "sessiond/model/quota.h"
 #include "sessiond/preset.h"
 #include "svc/log.h"
+#include "svc/precedence.h"
 #include "svc/sigbus.h"
 
 #define PROGRAM "kymo-sessiond"
@@ -196,6 +197,8 @@ int main(int argc, char **argv)
 	options.take_over = options.take_over && !launch.restarted;
 	ret = daemon_init(&d, &options);
 	if (!ret) {
+		d.env.users.time.rests = ky_precedence_keep(
+			launch.background || getsid(0) == getpid());
 		launch_log(&launch, rundir_path(&d.run, "log"));
 		ret = daemon_begin(&d, &ready);
 	}

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "svc/share.h"
 
+#include <sys/resource.h>
 #include <time.h>
+
+#define WANTED_NS (1000 * KY_NS_PER_MS)
 
 static uint64_t cpu_time_ns(void)
 {
@@ -46,6 +49,26 @@ static bool is_over(const struct ky_shares *s)
 	return !s->loop->clock && cpu_time_ns() >= s->end_ns;
 }
 
+/* Returns whether the kernel has lately taken the CPU from this thread, because others need it. */
+static bool is_cpu_wanted(struct ky_shares *s)
+{
+	uint64_t now = ky_loop_now_ns();
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	if (usage.ru_nivcsw != s->n_preempted)
+		s->wanted_until_ns = now + WANTED_NS;
+	s->n_preempted = usage.ru_nivcsw;
+	return now < s->wanted_until_ns;
+}
+
+static void rested(struct ky_timer *t)
+{
+	struct ky_shares *s = ky_container_of(t, struct ky_shares, rest);
+
+	ky_job_add(s->loop, &s->work);
+}
+
 static void run_shares(struct ky_job *j)
 {
 	struct ky_shares *s = ky_container_of(j, struct ky_shares, work);
@@ -54,7 +77,10 @@ static void run_shares(struct ky_job *j)
 	s->end_ns = cpu_time_ns() + KY_SHARE_SLICE_NS;
 	while ((next = find_next(s))) {
 		if (is_over(s)) {
-			ky_job_add_next(s->loop, j);
+			if (s->rests && is_cpu_wanted(s))
+				ky_timer_set(s->loop, &s->rest, KY_SHARE_REST_NS);
+			else
+				ky_job_add_next(s->loop, j);
 			return;
 		}
 		run_first_job(next);
@@ -67,6 +93,7 @@ void ky_shares_init(struct ky_shares *s, struct ky_loop *loop)
 	s->loop = loop;
 	ky_list_init(&s->waiting);
 	ky_job_init(&s->work, run_shares);
+	ky_timer_init(&s->rest, rested);
 }
 
 void ky_share_init(struct ky_share *s, struct ky_shares *of)
@@ -91,7 +118,7 @@ static void await_turn(struct ky_share *s)
 		s->had_ns = KY_MAX(s->had_ns, s->of->floor_ns);
 		ky_list_append(&s->of->waiting, &s->node);
 	}
-	if (!ky_job_is_added(&s->of->work))
+	if (!ky_job_is_added(&s->of->work) && !ky_timer_is_set(&s->of->rest))
 		ky_job_add(s->of->loop, &s->of->work);
 }
 

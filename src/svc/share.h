@@ -7,6 +7,9 @@
  * of all shares together get KY_SHARE_SLICE_NS of CPU time. Among the shares, the one that has had
  * the least time so far is next. A job that takes longer asks ky_share_is_over(), and adds itself
  * again.
+ *
+ * Shares that rest leave the CPU to others after each slice while others need it. So the precedence
+ * of a daemon (precedence.h) gives this work no more than a fifth of a CPU.
  */
 #ifndef SVC_SHARE_H
 #define SVC_SHARE_H
@@ -14,11 +17,16 @@
 #include "svc/loop.h"
 
 #define KY_SHARE_SLICE_NS (1 * KY_NS_PER_MS)
+#define KY_SHARE_REST_NS  (4 * KY_NS_PER_MS)
 
 struct ky_shares {
 	struct ky_loop *loop;
 	struct ky_list waiting; /* struct ky_share: those with jobs, and some without */
 	struct ky_job work;
+	bool rests;
+	struct ky_timer rest;
+	uint64_t wanted_until_ns; /* others need the CPU until then */
+	long n_preempted;
 	struct ky_share *running; /* NULL: none, or it has ended meanwhile */
 	uint64_t end_ns;	  /* CPU time at which the slice of this turn is over */
 	uint64_t floor_ns;	  /* the time that the share had that was served last */

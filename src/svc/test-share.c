@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <cmocka.h>
 
@@ -32,6 +33,25 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 		return __real_clock_gettime(clock, t);
 	*t = (struct timespec){(time_t)(cpu_ns / 1000000000), (long)(cpu_ns % 1000000000)};
 	return 0;
+}
+
+/* Whether the kernel takes the CPU from this thread again and again, and how often it did. */
+static bool is_preempted;
+static long n_preempted;
+static int n_rests;
+
+int __wrap_getrusage(int who, struct rusage *usage);
+
+int __wrap_getrusage(int who, struct rusage *usage)
+{
+	n_preempted += is_preempted;
+	*usage = (struct rusage){.ru_nivcsw = n_preempted};
+	return 0;
+}
+
+static void count_rests(struct ky_loop *l)
+{
+	n_rests += ky_timer_is_set(&shares.rest);
 }
 
 static void run_half_slice(struct ky_job *j)
@@ -74,6 +94,7 @@ static int teardown(void **state)
 	ky_share_deinit(&busy);
 	ky_share_deinit(&calm);
 	ky_job_cancel(&shares.work);
+	ky_timer_cancel(&shares.rest);
 	ky_loop_deinit(&loop);
 	return 0;
 }
@@ -126,6 +147,32 @@ static void test_jobs_that_are_cancelled(void **state)
 	assert_int_equal(works[N_JOBS - 1].turn, 1);
 }
 
+static int rests_in_run(bool rests, bool preempted)
+{
+	shares.rests = rests;
+	is_preempted = preempted;
+	n_preempted = n_rests = 0;
+	loop.on_turn = count_rests;
+	assert_int_equal(ky_loop_run(&loop), 0);
+	return n_rests;
+}
+
+/* Shares that rest do so after each slice while other processes want the CPU. */
+static void test_rests(void **state)
+{
+	assert_true(rests_in_run(true, true) >= N_JOBS / 2 - 1);
+}
+
+static void test_does_not_rest_alone(void **state)
+{
+	assert_int_equal(rests_in_run(true, false), 0);
+}
+
+static void test_does_not_rest_unasked(void **state)
+{
+	assert_int_equal(rests_in_run(false, true), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -135,6 +182,9 @@ int main(void)
 		TEST(test_least_time_first),
 		TEST(test_equal_time),
 		TEST(test_jobs_that_are_cancelled),
+		TEST(test_rests),
+		TEST(test_does_not_rest_alone),
+		TEST(test_does_not_rest_unasked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,10 @@ def rings_of(pid):
     return found
 
 
+def nice_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16])
+
+
 # ---- both daemons at once
 
 
@@ -250,6 +254,35 @@ def test_rings_are_not_shared(k):
     equal({p.name for p in (out / "ust/uid").iterdir()}, {str(u.uid) for u in (alice, bob, root)}, "users in the trace")
     for user, mine in ((alice, {0, 1}), (bob, {2, 3}), (root, {4, 5})):
         equal(set(numbers(out / "ust/uid" / str(user.uid))), mine, f"programs in the trace of {user.name}")
+
+
+def test_precedence(k):
+    """
+    A daemon that was started with a negative nice value keeps it, and does not pass it on; its
+    session (autogroup) has it, too. Without one, it passes on what it has.
+    """
+    system_daemon(k)
+    k.stop_daemon()
+    kept = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except PermissionError:
+        raise kymotest.Skip("precedence needs CAP_SYS_NICE") from None
+    try:
+        for given, inherited in ((-10, 0), (5, 5)):
+            os.setpriority(os.PRIO_PROCESS, 0, given)
+            k.start_daemon(wrap=["setsid"])
+            k.kymo("create", "s", "--no-output")
+            k.kymo("start")
+            (consumer,) = kymotest.consumers(k)
+            autogroup = pathlib.Path(f"/proc/{k.daemon.pid}/autogroup")
+            equal([nice_of(k.daemon.pid), nice_of(consumer)], [given, inherited], "nice values of daemon and consumer")
+            said = autogroup.read_text().split() if autogroup.exists() else []
+            equal(said[-1:], [str(min(given, 0))] if said else [], "the nice value of the daemon's session")
+            k.kymo("destroy")
+            k.stop_daemon()
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, kept)
 
 
 def test_members_of_the_group(k):
