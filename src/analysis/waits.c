@@ -194,6 +194,15 @@ static bool is_obstacle(const struct hold *hold, const struct thread *t)
 	return hold->thread != t->number && !(hold->is_shared && t->is_shared);
 }
 
+static void count_unknown(struct ky_waits *w, uint64_t ns)
+{
+	if (ns < KY_WAITS_LONG_NS)
+		return;
+	w->n_unknown++;
+	w->unknown_total_ns += ns;
+	w->unknown_max_ns = KY_MAX(w->unknown_max_ns, ns);
+}
+
 static void stop_waiting(struct thread *t)
 {
 	struct lock *l = t->waits;
@@ -222,6 +231,8 @@ static int end_wait(struct ky_waits *w, struct thread *t, int64_t ns, bool is_op
 	}
 	if (by.thread || is_open || !is_held(l))
 		r = charge(w, t, &by, ns, is_open);
+	else
+		count_unknown(w, (uint64_t)KY_MAX(ns - t->charged_ns, 0));
 	stop_waiting(t);
 	return r;
 }

@@ -13,6 +13,8 @@
 #include "base/vec.h"
 
 #define KY_WAITS_MAX 65536 /* rows; what further ones would have is counted in n_others */
+/* A lock that nobody holds is acquired in less. */
+#define KY_WAITS_LONG_NS 1000000
 
 enum ky_wait_kind {
 	KY_WAIT_MUTEX,
@@ -43,6 +45,12 @@ struct ky_waits {
 	struct ky_wait_row **by_total; /* owned: holds first, then waits, the most time first */
 	size_t n_holds, n_waits;
 	uint64_t n_others, n_gaps;
+	/*
+	 * Acquisitions that took KY_WAITS_LONG_NS or more in which no thread of the process is
+	 * known to have held the lock: processes share it, or the thread got no processor. They
+	 * have no row.
+	 */
+	uint64_t n_unknown, unknown_total_ns, unknown_max_ns;
 	size_t n_classes; /* of events of locks, in the trace */
 	struct ky_wait_class *classes;
 	struct ky_htab locks, threads;

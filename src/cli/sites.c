@@ -175,7 +175,12 @@ static void print_locks(
 		"where, for what, and where that was held meanwhile");
 	print_longest(cli, w, path);
 	if (!w->n_waits)
-		printf("no thread waited for another\n");
+		printf("no thread waited for one that is known to hold its lock\n");
+	if (w->n_unknown)
+		printf("%" PRIu64
+		       " acquisition%s took 1 ms or more, at most %.1f ms, while no thread of the process held the lock: processes share it, or the thread got no processor\n",
+			w->n_unknown, w->n_unknown == 1 ? "" : "s",
+			(double)w->unknown_max_ns / 1e6);
 	if (w->n_holds)
 		printf("\n");
 	print_rows(cli, w->by_total, w->n_holds, p, "holds", "of what, and where it began");
@@ -216,7 +221,10 @@ static void put_locks(struct ky_buf *b, const struct ky_waits *w, const struct p
 		ky_buf_puts(b, i ? ", {" : "{");
 		put_row(b, w->by_total[i], p);
 	}
-	ky_buf_printf(b, "], \"others\": %" PRIu64, w->n_others);
+	ky_buf_printf(b,
+		"], \"unknown\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
+		", \"max_ns\": %" PRIu64 "}, \"others\": %" PRIu64,
+		w->n_unknown, w->unknown_total_ns, w->unknown_max_ns, w->n_others);
 }
 
 static int run_locks(struct cli *cli, const struct ky_query *query, const struct ky_sites *sites,

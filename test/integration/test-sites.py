@@ -91,6 +91,18 @@ def test_deadlock(k):
     equal([(w["longest"]["thread"], w["longest"]["holder"]) for w in rows], [(1, 2), (2, 1)], "who waits for whom")
 
 
+def test_unknown_holder(k):
+    """Long acquisitions of a lock that processes share: no thread of this one holds it."""
+    p = Program(k)
+    p.lock(1, 0x10, 100, 1_000_099, 1_000_200)
+    p.lock(2, 0x20, 2_000_000, 3_000_000, 3_000_100)
+    p.lock(1, 0x10, 4_000_000, 39_000_000, 39_000_100)
+    found = p.stat("--locks")
+    equal((found["waits"], found["unknown"]), ([], {"count": 2, "total_ns": 36_000_000, "max_ns": 35_000_000}), "waits without a holder")
+    said = k.kymo("stat", "--locks", k.top / "trace0").stdout
+    check("no thread waited for one that is known to hold its lock\n2 acquisitions took 1 ms or more, at most 35.0 ms, while" in said, said)
+
+
 def test_recursive_and_failed(k):
     """A recursive mutex is held once; a lock that fails is not held."""
     p = Program(k)
