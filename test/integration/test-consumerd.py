@@ -25,7 +25,6 @@ from kymotest import check, equal, wait_for
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
 INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, TIMERS, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 10, 16, 17, 18
-TIMERS = 10
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
 WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
