@@ -8,11 +8,23 @@ program that crashed, at the end of `kymo record`.
 import json
 import signal
 import subprocess
+import sys
+import time
 
 import kymotest
 from kymotest import APPS, CLI, check, equal, read_trace, wait_for
 
 CRASH = APPS / "crash"
+# Connects as a program without events, and closes the connection when the daemon has replied.
+LATE = """import signal, socket, struct, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+    s.connect(sys.argv[1])
+    hello = struct.pack("<6I5sI", 2, 64, 3, 1, 0, 4, b"late", 1)
+    s.send(struct.pack("<IHH", len(hello) + 8, 1, 0) + hello)
+    s.recv(65536)
+print("closed", flush=True)
+signal.pause()
+"""
 
 
 def record(k, *args, status):
@@ -99,6 +111,21 @@ def test_event(k):
         equal((f["exit_status"], f["signal"], f["name"]), (status, number, "crash"), "end")
     session = k.kymo_json("status")["session"]
     equal([(d["pid"], d["signal"]) for d in session["deaths"]], [(killed.pid, signal.SIGKILL), (stopped.pid, signal.SIGTERM)], "deaths")
+    k.kymo("destroy")
+
+
+def test_late(k):
+    """A program that ends a moment after its connection did: others used the CPUs meanwhile."""
+    k.start_daemon()
+    k.record("*")
+    p = subprocess.Popen([sys.executable, "-c", LATE, k.rundir / "app.sock"], stdout=subprocess.PIPE, text=True)
+    k.started.append(p)
+    k.expect(p, "closed")
+    begin = time.monotonic()
+    wait_for(lambda: time.monotonic() - begin > 0.5, "half a second to be over")
+    p.kill()
+    p.wait()
+    wait_for(lambda: [d["pid"] for d in k.kymo_json("status")["session"]["deaths"]] == [p.pid], "its end to be reported")
     k.kymo("destroy")
 
 

@@ -11,8 +11,7 @@
 #include "svc/unix.h"
 
 #define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
-#define LOOKS_MAX     10u /* each after twice the time */
-#define LOOKS_UNUSED  5u  /* if it has nothing to free: an exit follows its hang-up at once */
+#define LOOKS_MAX     10u /* each after twice the time: ten seconds, if others use the CPUs */
 
 /*
  * Returns the address where the process's stack begins, proc(5), which the kernel randomizes at
@@ -129,10 +128,10 @@ static void look_for_exec(struct process *p)
 		process_ended(p);
 	else if (p->n_apps)
 		p->n_looks = 0; /* it has connected again */
-	else if (p->n_looks >= LOOKS_UNUSED && !may_have_buffers(p))
-		process_free(p);
 	else if (p->n_looks < LOOKS_MAX)
 		ky_timer_set(&p->env->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+	else if (!may_have_buffers(p))
+		process_free(p);
 }
 
 static void look_again(struct ky_timer *t)
