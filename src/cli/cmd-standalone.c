@@ -27,8 +27,10 @@
 #include "cli/params.h"
 #include "cli/private-daemon.h"
 
-#define READY	 "ready"
-#define READY_MS 4000 /* the program waits a little longer */
+#define READY "ready"
+/* The program waits a little longer. In looks, of which a machine's standstill makes one. */
+#define READY_LOOKS 40
+#define LOOK_MS	    100
 
 static const struct cli_option options[] = {
 	CLI_OPTION_EVENT,
@@ -205,10 +207,15 @@ static int hear(struct cli *cli, int from)
 	struct pollfd p = {.fd = from, .events = POLLIN};
 	char said[4096];
 	const char *why;
+	unsigned n_looks = 0;
 	size_t n = 0;
 	ssize_t r = 1;
 
-	while (r > 0 && n < sizeof(said) - 1 && poll(&p, 1, READY_MS) > 0) {
+	while (r > 0 && n < sizeof(said) - 1 && n_looks < READY_LOOKS) {
+		if (poll(&p, 1, LOOK_MS) <= 0) {
+			n_looks++;
+			continue;
+		}
 		r = read(from, said + n, sizeof(said) - 1 - n);
 		n += r > 0 ? (size_t)r : 0;
 	}
