@@ -190,10 +190,20 @@ def test_forks(k):
 
 
 def test_execs(k):
+    """
+    Another program runs meanwhile: otherwise the companion ends if one that was executed gets no
+    CPU for a second.
+    """
     trace = prepare(k)
-    k.app("family", "exec", 10, env=to(trace))
+    other = k.spawn("emit", "-w", "-n", 1, env=to(trace))
+    k.expect(other, "ready")
+    equal(k.run([APPS / "family", "exec", 10], env=to(trace)).stderr, "", "stderr")
+    k.let_go(other)
+    k.read_until(other, "done")
+    k.let_go(other)
+    k.finish(other)
     wait_gone(k, trace)
-    equal(len(read_trace(trace)[0]), 50, "events")
+    equal(len(read_trace(trace)[0]), 51, "events")
 
 
 def test_two_at_once(k):
