@@ -107,6 +107,7 @@ def system_daemon(k, *args):
     k.top.chmod(0o755)
     k.env.pop("KYMO_RUNDIR")
     k.rundir = pathlib.Path("/run/kymo")
+    k.remove_rundir()  # of a function that failed: its sessions would continue
     k.start_daemon(*args)
 
 
