@@ -199,8 +199,8 @@ static int once_resume(struct source *s, const struct source_mark *stored)
 	s->head = slot->pos;
 	s->head_count = slot->count;
 	s->taken = stored ? *stored : (struct source_mark){slot->pos, slot->count, slot->ts};
-	if (s->taken.pos > s->head || once_is_full(c, slot->pos ? slot->pos - 1 : 0) ||
-		s->taken.count > slot->count)
+	if (s->taken.pos > s->head || s->taken.count > slot->count ||
+		(s->taken.pos < s->head && once_is_full(c, s->head - 1)))
 		return -EBADMSG;
 	return 0;
 }

@@ -325,6 +325,35 @@ static void test_once(void **state)
 	munmap(sh, sizeof(*sh));
 }
 
+/* Each consumer is killed when it has taken all of a full memory, and has more to read. */
+static void test_full(void **state)
+{
+	const uint64_t n = 2 * KY_KERNEL_BLOCKS * KY_KERNEL_BLOCK / RECORD;
+	struct files files = open_cpu();
+	struct source_mark mark = {0};
+	int memory = make_memory();
+
+	(void)state;
+	end_load(make_load(n, NULL));
+	put("tracing_on", "0");
+	while (mark.count < n) {
+		struct source_set *set = make_set(memory, &files);
+		struct source *s = set->ops->open(set, 0);
+		struct ky_drain_piece piece;
+
+		assert_int_equal(s->ops->resume(s, NULL), 0);
+		assert_int_equal(s->ops->resume(s, &mark), 0);
+		s->ops->look(s, true, false);
+		assert_int_equal(s->more, s->head_count < n);
+		while (s->ops->next(s, &mark, true, &piece))
+			s->ops->take(s, &mark);
+		assert_int_equal(mark.count, s->head_count);
+		set->ops->free(set);
+	}
+	close_cpu(&files);
+	close(memory);
+}
+
 /* ---- losses ---- */
 
 /* A ring that nobody reads for a while: recorded + discarded = emitted. */
@@ -480,6 +509,7 @@ static bool can_map(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_full, make_instance, remove_instance),
 		cmocka_unit_test_setup_teardown(test_once, make_instance, remove_instance),
 		cmocka_unit_test_setup_teardown(test_losses, make_instance, remove_instance),
 		cmocka_unit_test_setup_teardown(test_losses, make_overwrite, remove_instance),
