@@ -129,6 +129,23 @@ def test_late(k):
     k.kymo("destroy")
 
 
+def test_successor(k):
+    """The daemon's successor names a program with its own buffers when that dies."""
+    k.start_daemon()
+    k.record("crash:*", channel=("--buffers=process",))
+    p = start_waiting(k)
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon()
+    wait_for(lambda: p.pid in [a["pid"] for a in k.kymo_json("list", "-u")["applications"]], "the program to connect again")
+    p.kill()
+    p.wait()
+    wait_for(lambda: k.kymo_json("status")["session"]["died"] == 1, "one death")
+    death, = k.kymo_json("status")["session"]["deaths"]
+    equal((death["pid"], death["name"]), (p.pid, "crash"), "the death")
+    k.kymo("destroy")
+
+
 def test_tracked(k):
     """A session does not report programs that it does not track."""
     k.start_daemon()

@@ -6,6 +6,7 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/message-list.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
@@ -104,9 +105,17 @@ bool app_can_be_recorded(const struct app *a, struct session *s)
 
 bool app_watch_process(struct app *a)
 {
-	if (!a->process)
-		a->process = process_get(a);
-	return a->process && a->process->number;
+	struct process *p = a->process;
+
+	if (!p) {
+		p = a->process = process_get(a->env, a->user, a->pid, a->number, a->conn.fd);
+		if (!p)
+			return false;
+		p->vpid = a->vpid;
+		p->gid = a->gid;
+		memcpy(p->name, a->name, sizeof(p->name));
+	}
+	return p->number;
 }
 
 static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)

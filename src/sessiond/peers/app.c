@@ -6,6 +6,7 @@
 #include "sessiond/model/context.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
 #include "svc/check.h"
 #include "svc/log.h"

@@ -10,9 +10,10 @@
 #include "proto/app.h"
 #include "sessiond/model/contents.h"
 #include "sessiond/peers/barrier.h"
-#include "sessiond/peers/process.h"
 #include "svc/msg-conn.h"
 #include "svc/unix.h"
+
+struct process;
 
 #define APP_NAME_MAX	 sizeof(((struct definer *)0)->name)
 #define APP_PENDING_MAX	 8192u /* answers that a program may owe */

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include "sessiond/model/contents.h"
-#include "sessiond/peers/app.h"
 #include "sessiond/peers/ended.h"
 #include "sessiond/peers/peers.h"
 #include "svc/log.h"
@@ -176,29 +175,24 @@ static struct process *process_new(struct env *e, uid_t uid, int socket, pid_t p
 	return NULL;
 }
 
-struct process *process_get(const struct app *a)
+struct process *process_get(
+	struct env *e, const struct user *u, pid_t pid, uint32_t number, int socket)
 {
-	struct env *e = a->env;
 	struct process *p;
 	unsigned n = 0;
 
 	ky_list_foreach (p, &e->peers->processes, node) {
-		if (p->user == a->user && p->pid == a->pid && p->number == a->number && a->number) {
+		if (p->user == u && p->pid == pid && p->number == number && number) {
 			p->n_apps++;
 			return p;
 		}
-		n += p->user == a->user;
+		n += p->user == u;
 	}
-	replace(e, a->user, a->pid);
-	p = a->number && n < e->peers->user_apps_max
-		    ? process_new(e, a->user->uid, a->conn.fd, a->pid)
-		    : NULL;
+	replace(e, u, pid);
+	p = number && n < e->peers->user_apps_max ? process_new(e, u->uid, socket, pid) : NULL;
 	if (!p)
 		return NULL;
-	p->number = a->number;
-	p->vpid = a->vpid;
-	p->gid = a->gid;
-	memcpy(p->name, a->name, sizeof(p->name));
+	p->number = number;
 	p->n_apps = 1;
 	return p;
 }

@@ -15,7 +15,6 @@
 #include "sessiond/model/contents.h"
 #include "svc/loop.h"
 
-struct app;
 struct env;
 
 struct process {
@@ -36,11 +35,13 @@ struct process {
 };
 
 /*
- * Returns the process of a connected application. Returns that of another connection of the same
- * process, if there is one. Returns NULL if the process cannot be watched: then its slots stay
- * taken while the session lives, and nobody learns how it ended.
+ * Returns the process of a connection, for one connection more: that of another connection of the
+ * same process, or of a predecessor's set, if there is one. socket: the connection. The caller sets
+ * vpid, gid and name. Returns NULL if the process cannot be watched: then its slots stay taken
+ * while the session lives, and nobody learns how it ended.
  */
-struct process *process_get(const struct app *a);
+struct process *process_get(
+	struct env *e, const struct user *u, pid_t pid, uint32_t number, int socket);
 /* That of a process's set, which a predecessor watched: false when it has ended. */
 bool process_restore(struct env *e, const struct ring_set *set);
 /* A connection has ended. */
