@@ -11,6 +11,7 @@
 #include "sessiond/model/context.h"
 #include "sessiond/model/lost.h"
 #include "sessiond/model/option.h"
+#include "sessiond/model/seconds.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
 #include "sessiond/peers/triggers.h"
@@ -134,8 +135,10 @@ static void read_set(struct session *s, struct json_object *o)
 	set->pool_size = set->channel->pool_size;
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
-	if (!ky_geometry_init(&set->geometry))
-		ring_set_set_state(set, SET_MADE);
+	if (ky_geometry_init(&set->geometry))
+		return;
+	ring_set_set_state(set, SET_MADE);
+	seconds_watch(set);
 }
 
 static void read_retired(struct session *s, struct json_object *o)

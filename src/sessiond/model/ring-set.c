@@ -7,7 +7,6 @@
 #include "proto/app.h"
 #include "sessiond/model/channel.h"
 #include "sessiond/model/quota.h"
-#include "sessiond/model/seconds.h"
 #include "sessiond/model/session.h"
 #include "svc/check.h"
 
@@ -47,7 +46,6 @@ void ring_set_set_state(struct ring_set *set, enum set_state state)
 {
 	KY_CHECK(state > set->state || (state == SET_KNOWN && set->state == SET_WAITING));
 	set->state = state;
-	seconds_watch(set);
 }
 
 static struct ring_set *ring_set_new(

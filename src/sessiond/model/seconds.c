@@ -118,7 +118,10 @@ void seconds_watch(struct ring_set *set)
 		ky_timer_set(&e->loop, &e->seconds_timer, PERIOD_NS);
 }
 
+static struct observer seconds = {.set_made = seconds_watch};
+
 void seconds_init(struct env *e)
 {
 	ky_timer_init(&e->seconds_timer, timer_due);
+	ky_list_append(&e->observers, &seconds.node);
 }

@@ -15,7 +15,10 @@
 #define SECONDS_MAX (7u * 24 * 3600) /* that a session can want */
 
 void seconds_init(struct env *e);
-/* The set has got its memory: examines it from now on, if its rings are to grow. */
+/*
+ * The set has its memory: examines it from now on, if its rings are to grow. An observer does this
+ * for sets that are made; the caller does it for those of a predecessor.
+ */
 void seconds_watch(struct ring_set *set);
 /* Returns how many blocks a ring needs that has filled so many blocks in so many ticks. */
 uint64_t seconds_blocks(uint64_t n_filled, uint64_t ticks, uint64_t wanted_ticks);
