@@ -19,7 +19,7 @@
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
 #include "sessiond/peers/steps.h"
-#include "sessiond/peers/triggers.h"
+#include "sessiond/peers/trigger-actions.h"
 #include "sessiond/preset.h"
 #include "svc/log.h"
 

@@ -14,6 +14,7 @@
 #include "sessiond/model/seconds.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
+#include "sessiond/peers/trigger-actions.h"
 #include "sessiond/peers/triggers.h"
 #include "svc/log.h"
 
@@ -256,7 +257,7 @@ static void read_trackers(struct session *s, struct json_object *o)
 
 static void read_trigger(struct session *s, struct json_object *o)
 {
-	struct trigger *t = trigger_find(s, get_string(o, "name"));
+	struct trigger *t = recording_find_trigger(s, get_string(o, "name"));
 	char why[TRIGGER_ERROR_MAX];
 	struct trigger_spec spec;
 	int ret;
@@ -280,7 +281,7 @@ static void read_snapshots(struct session *s, struct json_object *o)
 
 static void read_kept(struct session *s, struct json_object *o)
 {
-	struct trigger *t = trigger_find(s, get_string(o, "trigger"));
+	struct trigger *t = recording_find_trigger(s, get_string(o, "trigger"));
 
 	if (t && *get_string(o, "output"))
 		trigger_keep(t, get_string(o, "output"));

@@ -6,6 +6,7 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/trigger-messages.h"
 #include "sessiond/peers/triggers.h"
 
 static struct json_object *report_trigger(const struct trigger *t)
@@ -39,7 +40,7 @@ static void choose_name(const struct session *s, char *name, size_t size)
 
 	do {
 		snprintf(name, size, "trigger%u", i++);
-	} while (trigger_find(s, name));
+	} while (recording_find_trigger(s, name));
 }
 
 static enum outcome refuse_trigger(struct request *r, int error, const char *name)
@@ -70,7 +71,7 @@ static enum outcome finish_adding(struct request *r)
 	json_object_object_get_ex(r->reply, "trigger", &trigger);
 	json_object_object_get_ex(trigger, "name", &name_of);
 	name = json_object_get_string(name_of);
-	t = r->session ? trigger_find(r->session, name) : NULL;
+	t = r->session ? recording_find_trigger(r->session, name) : NULL;
 	if (t && !firing_is_possible(t))
 		reply_note(r,
 			t->spec.condition.kind == WHEN_SPAN
@@ -111,8 +112,8 @@ enum outcome run_add_trigger(struct request *r)
 	trigger_spec_deinit(&spec);
 	if (r->refusal.code)
 		return REFUSED;
-	reply_add(r, "trigger", report_trigger(trigger_find(r->session, name)));
-	theirs = condition_is_theirs(&trigger_find(r->session, name)->spec.condition);
+	reply_add(r, "trigger", report_trigger(recording_find_trigger(r->session, name)));
+	theirs = condition_is_theirs(&recording_find_trigger(r->session, name)->spec.condition);
 	return theirs ? await_applications(r, finish_adding) : DONE;
 }
 
@@ -136,7 +137,7 @@ enum outcome run_list_triggers(struct request *r)
 enum outcome run_remove_trigger(struct request *r)
 {
 	const char *name = request_string(r, "trigger");
-	struct trigger *t = trigger_find(r->session, name);
+	struct trigger *t = recording_find_trigger(r->session, name);
 	bool theirs;
 
 	if (!t)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trigger as people write it: a condition, actions, and a limit of their rate
- * (docs/triggers.md). Pure. peers/triggers.h watches the conditions and carries out the actions.
+ * (docs/triggers.md). Pure. peers/triggers.h watches the conditions, and peers/trigger-actions.h
+ * carries out the actions.
  */
 #ifndef SESSIOND_MODEL_TRIGGER_H
 #define SESSIOND_MODEL_TRIGGER_H

@@ -8,7 +8,7 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/snapshot.h"
-#include "sessiond/peers/triggers.h"
+#include "sessiond/peers/trigger-actions.h"
 
 /* An event that fires is recorded within microseconds, unless its thread gets no processor. */
 #define RECORD_NS (1000 * KY_NS_PER_MS)

@@ -15,7 +15,7 @@ struct rundir;
 struct peers {
 	struct env *env;
 	struct ky_list apps, processes;
-	struct ky_list messages, commands; /* of triggers (triggers.h) */
+	struct ky_list messages, commands; /* of triggers (trigger-{messages,actions}.h) */
 	struct ky_list searches;	   /* for places of programs (program-places.h) */
 	uint64_t last_message;
 	bool allows_commands; /* of triggers */

@@ -37,4 +37,7 @@ static inline struct recording *recording_of(const struct session *s)
 /* Makes all consumers write out their data. b, if there is one, waits for them. */
 void sessions_flush(struct env *e, struct barrier *b);
 
+/* Returns the session's trigger of this name, or NULL. */
+struct trigger *recording_find_trigger(const struct session *s, const char *name);
+
 #endif

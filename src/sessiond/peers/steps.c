@@ -259,6 +259,8 @@ static const struct consumer_ops consumer_ops = {.ready = consumer_ready,
 	.stuck = consumer_stuck,
 	.ended = consumer_ended};
 
+static const struct trigger_ops trigger_ops = {.start = session_start, .stop = session_stop};
+
 static int recording_new(
 	struct env *e, const struct session_spec *spec, struct recording **ret_recording)
 {
@@ -274,7 +276,7 @@ static int recording_new(
 	ret = session_init(&r->session, e, spec);
 	consumer_init(&r->consumer, &r->session, r->session.output, &consumer_ops);
 	rotation_init(&r->rotation, &r->session, &r->consumer);
-	triggers_init(&r->triggers, &r->session);
+	triggers_init(&r->triggers, &r->session, &trigger_ops);
 	r->session.step = SESSION_CREATING;
 	*ret_recording = ret < 0 ? recording_free(r) : r;
 	return ret;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The triggers of a session, and what is known of them: the data of triggers.h and firing.h. */
+/*
+ * The triggers of a session, and what is known of them: the data of triggers.h, trigger-amounts.h,
+ * trigger-actions.h and firing.h.
+ */
 #ifndef SESSIOND_PEERS_TRIGGER_LIST_H
 #define SESSIOND_PEERS_TRIGGER_LIST_H
 
@@ -25,9 +28,16 @@ struct trigger {
 	struct kept kept; /* if it keeps the newest snapshots only */
 };
 
+/* The steps of sessions that triggers begin, as steps.h says. */
+struct trigger_ops {
+	int (*start)(struct session *s, struct op *op);
+	int (*stop)(struct session *s, struct op *op);
+};
+
 /* Of one session. */
 struct triggers {
 	struct session *session;
+	const struct trigger_ops *ops;
 	struct ky_list list;
 	unsigned n;
 	struct ky_timer timer;
