@@ -26,11 +26,14 @@
 #define NAMES_MAX	(4u << 20) /* of the loggers of all agents */
 
 static const char help[] =
-	"Usage: kymo-agentd FILE\n"
-	"Lets LTTng-UST's agents for Python and Java record into the sessions of a session daemon. Started by\n"
-	"kymo-sessiond, not by hand: writes the number of its port to FILE, and ends with the connection on its\n"
-	"standard input.\n"
+	"kymo-agentd - record loggers of Python and Java with LTTng-UST's agents\n"
 	"\n"
+	"Usage: kymo-agentd FILE\n"
+	"\n"
+	"kymo-sessiond starts it. It writes the number of its port to FILE, and ends when its standard\n"
+	"input, a connection to the session daemon, is closed at its other end.\n"
+	"\n"
+	"Options:\n"
 	"  -h, --help     show this help\n"
 	"  -V, --version  show the version\n";
 

@@ -17,11 +17,14 @@
 #include "svc/log.h"
 
 static const char help[] =
-	"Usage: kymo-collectd [--without=NAME[,NAME]...] FIFO\n"
-	"Records the state of the system for the sessions of a session daemon. Started by kymo-sessiond, not\n"
-	"by hand: writes a byte into FIFO when it is ready, and ends when its standard input, a pipe, is\n"
-	"closed at the other end.\n"
+	"kymo-collectd - record the state of the system\n"
 	"\n"
+	"Usage: kymo-collectd [--without=NAME[,NAME]...] FIFO\n"
+	"\n"
+	"kymo-sessiond starts it. It writes a byte to FIFO when it is ready, and ends when its standard\n"
+	"input, a pipe, is closed at its other end.\n"
+	"\n"
+	"Options:\n"
 	"      --without=NAME   leave out the events kymo_NAME:*; NAME is one of\n"
 	"                       block    block devices and partitions\n"
 	"                       cgroup   containers, by their control groups\n"

@@ -24,14 +24,18 @@
 
 static void usage(void)
 {
-	printf("Usage: kymo-consumerd [-v|--verbose]\n"
-	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
-	       "Writes the trace of one session. Started by kymo-sessiond, not by hand: it takes its\n"
-	       "orders from a socket that it inherits as descriptor %d. --recover is 'kymo recover':\n"
-	       "absolute paths, and one line about what was done.\n"
+	printf("kymo-consumerd - write the trace of one session\n"
 	       "\n"
-	       "      --recover=DIR     the directory of --shm-path\n"
-	       "      --output=TRACE    write a new trace, and leave DIR as it is\n"
+	       "Usage: kymo-consumerd [-v|--verbose]\n"
+	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
+	       "\n"
+	       "kymo-sessiond starts it, and sends its orders over a socket, descriptor %d.\n"
+	       "'kymo recover' starts it with --recover; paths are absolute then.\n"
+	       "\n"
+	       "Options:\n"
+	       "      --recover=DIR     complete a trace from the buffers that 'kymo create --shm-path=DIR'\n"
+	       "                        left, and print one line about it\n"
+	       "      --output=TRACE    with --recover: write a new trace, and leave DIR unchanged\n"
 	       "  -v, --verbose         log more\n"
 	       "  -h, --help            show this help\n"
 	       "  -V, --version         show the version\n",

@@ -19,11 +19,14 @@
 #define RETRY_NS ((uint64_t)1000000000)
 
 static const char help[] =
-	"Usage: kymo-agent [FILE]\n"
-	"A host's part in a fleet: announces the host and its sessions, and starts, stops and snapshots sessions\n"
-	"when 'kymo fleet' asks all hosts. FILE says how to reach the fleet's servers, and who this host is;\n"
-	"without it: " KYMO_SYSCONFDIR "/kymo/fleet.conf.\n"
+	"kymo-agent - let 'kymo fleet' control the sessions of this host\n"
 	"\n"
+	"Usage: kymo-agent [FILE]\n"
+	"\n"
+	"FILE has the addresses of the fleet's servers, and the identity of this host (default:\n" KYMO_SYSCONFDIR
+	"/kymo/fleet.conf).\n"
+	"\n"
+	"Options:\n"
 	"  -h, --help     show this help\n"
 	"  -V, --version  show the version\n";
 

@@ -88,6 +88,13 @@ def compare(what, help_text, page, common=""):
     return wrong
 
 
+def check_beginning(help_text, page):
+    """A program's --help begins with the page's "NAME - SUMMARY", and then the usage."""
+    name, summary = (re.search(rf"^\.{macro} (.*)$", page, re.M)[1] for macro in ("Nm", "Nd"))
+    wanted = f"{name} - {summary}\n\nUsage: {name} "
+    return [] if help_text.startswith(wanted) else [f"--help of {name} does not begin with {wanted!r}"]
+
+
 def commands(overview):
     return re.findall(r"^  ([a-z-]+) {2,}\S", overview.partition("A first trace")[0], re.M)
 
@@ -145,7 +152,7 @@ def test_programs():
             ("kymo-gen-tp.1", ["sh", SOURCE / "scripts" / "kymo-gen-tp"]),
             ("kymo-lttng-switch.8", ["sh", SOURCE / "src" / "lttng" / "kymo-lttng-switch.in"]),
             *[("kymo-agent.8", [agent]) for agent in AGENT]):
-        wrong += compare(page, run(*program, "--help"), PAGES[page])
+        wrong += compare(page, run(*program, "--help"), PAGES[page]) + check_beginning(run(*program, "--help"), PAGES[page])
     return wrong
 
 
@@ -198,6 +205,8 @@ def test_faults():
         "a command that the page lacks": lambda: check_commands(page, overview.replace("  stat  ", "  stat  s\n  sweep  "), {**help_of, "sweep": ""}.get),
         "a variable": lambda: check_variables(['getenv("KYMO_SPEED")', *PAGES.values()], PAGES.values()),
         "a field of a call": lambda: check_preload("| | `libc:calloc` | nmemb, size, ptr |\n", PAGES["kymo-with.7"].replace("nmemb, size", "size")),
+        "another summary": lambda: check_beginning("kymo-x - do this\n\nUsage: kymo-x [-a]\n", ".Nm kymo-x\n.Nd do that\n"),
+        "no usage": lambda: check_beginning("kymo-x - do that\n\nOptions:\n", ".Nm kymo-x\n.Nd do that\n"),
         "a macro": lambda: check_library(["#define kymo_event(a)\n#define kymo_sing(song)"], ".Ss Events\n.Fn kymo_event\n"),
         "a macro that is none": lambda: check_library(["#define kymo_event(a)"], ".Ss Events\n.Fn kymo_event\n.Fn kymo_sing\n"),
     }
