@@ -32,7 +32,7 @@ static void on_message(
 	ret = requests_follow(c, buf, len, fds, n_fds);
 	if (ret == 0)
 		return;
-	ky_error("cannot carry out request %d of the session daemon (%s): giving up",
+	ky_error("cannot carry out request %d of the session daemon: %s; the consumer ends",
 		ky_msg_open(&r, buf, len), strerror(-ret));
 	c->exit_status = 1;
 	ky_loop_stop(&c->loop);

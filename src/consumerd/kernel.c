@@ -262,8 +262,8 @@ int kernel_on_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 		return 0;
 	ret = ftrace_add_cpu(k->sources, m.cpu, cpu->fds);
 	if (ret < 0 && c->snapshot) {
-		ky_error("%s_%u: the kernel's buffer of this CPU cannot be copied: %s",
-			k->like.name, m.cpu, strerror(-ret));
+		ky_error("%s_%u: cannot copy the kernel's buffer of this CPU: %s", k->like.name,
+			m.cpu, strerror(-ret));
 		ret = 0;
 	}
 	return !ret && k->n_known == k->n_cpus ? begin_streams(c, k) : ret;
@@ -386,8 +386,7 @@ int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds)
 		ret = ftrace_dump(k->sources, &m);
 	}
 	if (ret == -EAGAIN) {
-		ky_warning("%s: a part of the state dump has no room, because the disk does not "
-			   "take it",
+		ky_warning("%s: cannot write a part of the state dump to the disk: it is left out",
 			k->like.name);
 		ret = 0;
 	}

@@ -156,7 +156,8 @@ static void stop_timed_out(struct ky_timer *t)
 		hand_over(d);
 		return;
 	}
-	ky_error("sessions did not end in time: their consumers are left to finish alone");
+	ky_error(
+		"some sessions did not end in time: their consumers complete the traces without the session daemon");
 	ky_loop_stop(&d->env.loop);
 }
 

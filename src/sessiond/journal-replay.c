@@ -445,7 +445,9 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 		return;
 	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
 	if (session_clock_take(&s->clock, get_string(o, "clock_values")) < 0)
-		ky_warning("session '%s': its journal has no values of its clock", name);
+		ky_warning(
+			"session '%s': its journal lacks the values of its clock: they are measured again",
+			name);
 	e->last_number = KY_MAX(e->last_number, (uint32_t)get_number(o, "last_number"));
 }
 

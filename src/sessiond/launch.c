@@ -192,6 +192,7 @@ void launch_ready(struct launch *l)
 	if (l->ready)
 		*l->ready = true;
 	if (l->ready_fd >= 0 && write(l->ready_fd, "", 1) < 0)
-		ky_warning("the launcher does not wait any more: %s", strerror(errno));
+		ky_warning("cannot report to the launcher that the daemon is ready: %s",
+			strerror(errno));
 	l->ready_fd = ky_close(l->ready_fd);
 }

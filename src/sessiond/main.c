@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	if (!ret) {
 		ret = ky_loop_run(&d.env.loop);
 		if (ret < 0)
-			ky_error("cannot wait for events, and ends: %s", strerror(-ret));
+			ky_error("cannot wait for events: %s; the daemon ends", strerror(-ret));
 	}
 	if (!ret)
 		ret = d.error;

@@ -88,7 +88,8 @@ static void send_away(int fd)
 	int len = ky_cons_quit_encode(&w, &(struct ky_cons_quit){.cookie = 1});
 
 	if (len > 0 && send(fd, buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		ky_warning("cannot send QUIT to a consumer of a predecessor");
+		ky_warning("cannot order a consumer of the previous session daemon to end: %s",
+			strerror(errno));
 	ky_close_foreign(fd);
 }
 

@@ -704,7 +704,7 @@ def refused(k, why, *messages, fds=()):
     for kind, body in messages:
         c.send(kind, body, fds)
     c.ended(1)
-    check("giving up" in c.text(), f"{why}: {c.text()}")
+    check("; the consumer ends" in c.text(), f"{why}: {c.text()}")
 
 
 def test_malformed(k):

@@ -66,8 +66,9 @@ static int resume_stream(struct stream_set *set, uint32_t i)
 	int ret = stream_resume(s, set->trace->chunk);
 
 	if (ret == -EBADMSG)
-		ky_error("%s/%s_%u: cannot go on in this file: it is another one", set->trace->dir,
-			set->name, i);
+		ky_error(
+			"%s/%s_%u: cannot continue this file, because it is not the one of this stream",
+			set->trace->dir, set->name, i);
 	if (!ret)
 		set->n_quarantined += s->source->abandoned;
 	return ret;

@@ -60,7 +60,7 @@ static int describe_events(struct kernel_set *set)
 	ky_list_foreach_safe (e, tmp, &set->events, node) {
 		ret = describe_again(set, e);
 		if (ret < 0) {
-			ky_error("kernel event %s:%s cannot be taken over: %s", e->system, e->name,
+			ky_error("cannot take over the kernel event %s:%s: %s", e->system, e->name,
 				strerror(-ret));
 			kernel_event_free(e);
 		}

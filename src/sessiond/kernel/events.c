@@ -814,7 +814,8 @@ void kernel_events_apply(struct kernel_set *set)
 				strerror(-ret));
 	}
 	if (n_failed > 1)
-		ky_warning("%u more kernel events were refused", n_failed - 1);
+		ky_warning("session '%s': the kernel refuses to record %u more events",
+			set->channel->session->name, n_failed - 1);
 }
 
 void kernel_events_disable(struct kernel_set *set)

@@ -85,7 +85,8 @@ static void run_retry(struct ky_timer *t)
 		ky_timer_set(&k->env->loop, t, RETRY_NS);
 		return;
 	}
-	ky_error("a process has files of the tracefs instance %s open: the next daemon removes it",
+	ky_error(
+		"cannot remove the tracefs instance %s, because a process has its files open: the next session daemon removes it",
 		k->leftovers[0]);
 	while (k->n_leftovers)
 		forget_leftover(k, 0);

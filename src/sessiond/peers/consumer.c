@@ -171,8 +171,9 @@ static void announce_sets(struct consumer *c, uint64_t n)
 
 	c->n_sets = n;
 	if (pwrite(c->memory_fd, &n, sizeof(n), at) != (ssize_t)sizeof(n))
-		ky_error("session '%s': cannot write its memory: %s", c->session->name,
-			strerror(errno));
+		ky_error(
+			"session '%s': cannot write to the memory that it shares with its consumer: %s",
+			c->session->name, strerror(errno));
 }
 
 static void send_flush(struct consumer *c, uint32_t cookie)
@@ -610,8 +611,8 @@ static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 		ret = ring_memory_adopt(&set->memory, dir, fds,
 			(const uint64_t[]){set->rings_file, set->consumed_file});
 	if (ret < 0)
-		ky_error("session '%s': ring set %u cannot be taken over: %s", c->session->name,
-			number, strerror(-ret));
+		ky_error("session '%s': cannot take over ring set %u: %s", c->session->name, number,
+			strerror(-ret));
 }
 
 static int handle_adoption(
@@ -632,7 +633,7 @@ static int handle_adoption(
 	if (type != KY_CONS_ADOPTED) {
 		ret = kernel_adopt(c->session, type, r, fds, n_fds);
 		if (ret < 0)
-			ky_error("session '%s': kernel buffers cannot be taken over: %s",
+			ky_error("session '%s': cannot take over the kernel's buffers: %s",
 				c->session->name, strerror(-ret));
 		return 0;
 	}
@@ -737,7 +738,7 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	struct consumer *c = ky_container_of(conn, struct consumer, conn);
 
 	if (error)
-		ky_error("session '%s': conversation with its consumer failed: %s",
+		ky_error("session '%s': the connection to its consumer failed: %s",
 			c->session->name, strerror(-error));
 	ky_msg_conn_deinit(conn);
 	c->connected = false;
@@ -755,10 +756,10 @@ void consumer_reap(struct consumer *c)
 		return;
 	c->pid = 0;
 	if (WIFSIGNALED(status))
-		ky_error("session '%s': consumer killed by signal %d", c->session->name,
+		ky_error("session '%s': its consumer was killed by signal %d", c->session->name,
 			WTERMSIG(status));
 	else if (WEXITSTATUS(status))
-		ky_error("session '%s': consumer exited with %d", c->session->name,
+		ky_error("session '%s': its consumer exited with status %d", c->session->name,
 			WEXITSTATUS(status));
 	if (!c->connected)
 		process_ended(c);

@@ -46,7 +46,9 @@ static void free_slots(struct process *p, const struct ring_set *set)
 		return;
 	n = ring_memory_free_slots(&set->memory, &set->geometry, p->number);
 	if (n < 0)
-		ky_warning("rings of process %d stay taken: %s", (int)p->pid, strerror(-n));
+		ky_warning(
+			"cannot free the rings of process %d: %s; they stay in use until the session ends",
+			(int)p->pid, strerror(-n));
 	else if (n)
 		ky_debug("process %d left %d rings", (int)p->pid, n);
 }

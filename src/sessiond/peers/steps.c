@@ -96,7 +96,8 @@ static void settle_registry(struct session *s, struct registry *r)
 	struct channel *c;
 
 	if (r->log_fd >= 0 && ring_set_mend(r) < 0)
-		ky_error("session '%s': its metadata may be incomplete", s->name);
+		ky_error("session '%s': cannot repair its metadata, which may be incomplete",
+			s->name);
 	registry_set_last(r, NULL, NULL);
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
