@@ -118,8 +118,9 @@ const struct cli_command cmd_fleet = {
 		"  fetch [ID]               copy a snapshot here, by default the newest, with clocks that agree;\n"
 		"                           'kymo view DIR' reads it\n"
 		"  forget HOST...           remove hosts from the list: commands no longer wait for them\n"
-		"'kymo-agent' runs on each host. KYMO_FLEET names the file with the server's address and the keys. Default:\n"
-		"~/kymo-fleet/fleet.conf if it exists, otherwise /etc/kymo/fleet.conf.\n",
+		"\n"
+		"'kymo-agent' runs on each host. KYMO_FLEET names the file with the servers' addresses and the\n"
+		"keys (default: ~/kymo-fleet/fleet.conf if it exists, otherwise /etc/kymo/fleet.conf).\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = CLI_ANY_ARGS,
