@@ -85,7 +85,7 @@ void registry_add_gap(struct registry *r, const char *text)
 	if (!line.error) {
 		OBSERVE(r->session->env, gap_added, r, line.data);
 		if (registry_write_gap(r, line.data) < 0)
-			ky_error("session '%s': cannot write to its metadata that %s",
+			ky_error("session '%s': cannot record in its metadata that %s",
 				r->session->name, line.data);
 	}
 	ky_buf_deinit(&line);
