@@ -15,6 +15,10 @@ struct stack {
 	char text[];
 };
 
+/* Of the spans around one span. */
+#define MAX_FRAMES	256
+#define MAX_STACK_BYTES ((size_t)8192)
+
 /* --- stacks --- */
 
 static int add_stack(struct ky_folded *f, size_t side, uint64_t n)
@@ -58,13 +62,26 @@ static void put_frame(struct ky_buf *b, const char *name, size_t len)
 	}
 }
 
+/*
+ * Spans in which a span began, the outermost first. The outermost ones are left out if there are
+ * many, so that the text of all stacks is linear in the length of the trace.
+ */
 static void put_stack(struct ky_buf *b, const struct ky_open_span *outer)
 {
-	if (!outer)
-		return;
-	put_stack(b, ky_open_span_outer(outer));
-	put_frame(b, ky_open_span_name(outer)->name, ky_open_span_name(outer)->name_len);
-	ky_buf_append(b, ";", 1);
+	const struct ky_span_name *names[MAX_FRAMES];
+	size_t n = 0, len = 0;
+
+	for (; outer && n < MAX_FRAMES && len < MAX_STACK_BYTES;
+		outer = ky_open_span_outer(outer)) {
+		names[n] = ky_open_span_name(outer);
+		len += names[n++]->name_len;
+	}
+	if (outer)
+		ky_buf_puts(b, "...;");
+	while (n-- > 0) {
+		put_frame(b, names[n]->name, names[n]->name_len);
+		ky_buf_append(b, ";", 1);
+	}
 }
 
 struct span_reading {

@@ -11,6 +11,7 @@ import importlib
 import json
 import random
 import re
+import resource
 import shutil
 import sqlite3
 import sys
@@ -316,6 +317,22 @@ def test_folded(k):
         for s in spans:
             wanted[s.name] += s.self
         equal(own, wanted, "own times by name")
+
+
+def test_folded_deep(k):
+    """Of spans in a million others, the outermost are left out: no stack, no memory is used up."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    n = 100000 if kymotest.SANITIZED else 1000000
+    t.packet(0, [t.record(1, "s:outer_begin", 1, 0)] * n)
+    t.packet(0, [t.record(2, "s:outer_end", 1, 0)] * 1000)
+    trace = t.write(k.top / "trace")
+    limit = None if kymotest.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    line = "...;" + "s:outer;" * 256 + "s:outer"
+    for args, numbers in (("export", trace), 1), (("diff", trace, trace), 2):
+        done = k.run([CLI, *args, "--to=folded", "-o", k.top / args[0]], preexec_fn=limit)
+        equal(done.stderr, "", args[0])
+        lines = (k.top / args[0]).read_text().splitlines()
+        equal([(x.split(" ")[0], len(x.split(" "))) for x in lines], [(line, 1 + numbers)], args[0])
 
 
 def babeltrace2(k, trace):
