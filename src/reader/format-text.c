@@ -281,11 +281,14 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	return put_literal(p, to, " ]");
 }
 
-/* Leads are short, and have room behind for a copy of a known size. */
+/*
+ * Leads are short, and have room behind for a copy of a known size. They contain the name of a
+ * field, which is any text in CTF 2.
+ */
 static inline char *print_lead(struct printer *p, char *to, const char *lead, size_t n)
 {
-	if (ky_unlikely(n > KY_LEAD_PAD))
-		return ky_put_bytes(&p->put, to, lead, n);
+	if (ky_unlikely(p->safe || n > KY_LEAD_PAD))
+		return print_raw(p, to, lead, n);
 	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
 	memcpy(to, lead, KY_LEAD_PAD);
 	return to + n;
