@@ -23,6 +23,12 @@ struct run {
 
 /* --- series --- */
 
+/* The index of the series of a name. */
+struct place {
+	struct ky_hnode node;
+	size_t index;
+};
+
 static bool init_series(struct series *s, const struct runs *r, const char *name, size_t len)
 {
 	bool ok;
@@ -41,24 +47,38 @@ static bool init_series(struct series *s, const struct runs *r, const char *name
 	return ok;
 }
 
+static struct series *add_series(
+	struct runs *r, enum series_kind kind, const char *name, size_t len, uint32_t hash)
+{
+	struct place *place = calloc(1, sizeof(*place));
+	struct series *more = r->series;
+
+	/* a power of two of them: when that many are there, it is doubled */
+	if (!(r->n_series & (r->n_series - 1)))
+		more = reallocarray(r->series, r->n_series ? 2 * r->n_series : 1, sizeof(*more));
+	r->series = more ? more : r->series;
+	if (!more || !place || ky_htab_add(&r->places, &place->node, hash) < 0) {
+		free(place);
+		return NULL;
+	}
+	place->index = r->n_series++;
+	more[place->index] = (struct series){.kind = kind};
+	return init_series(&more[place->index], r, name, len) ? &more[place->index] : NULL;
+}
+
 /* Returns the series of a name, which is made if there is none; NULL without memory. */
 static struct series *find_series(
 	struct runs *r, enum series_kind kind, const char *name, size_t len)
 {
-	struct series *more, *s;
+	uint32_t hash = ky_hash(name, len);
 
-	for (size_t i = 0; i < r->n_series; i++) {
-		s = &r->series[i];
+	for (struct ky_hnode *h = ky_htab_first(&r->places, hash); h; h = ky_htab_next(h)) {
+		struct series *s = &r->series[ky_container_of(h, struct place, node)->index];
+
 		if (s->kind == kind && strlen(s->name) == len && !memcmp(s->name, name, len))
 			return s;
 	}
-	more = reallocarray(r->series, r->n_series + 1, sizeof(*more));
-	if (!more)
-		return NULL;
-	r->series = more;
-	s = &more[r->n_series++];
-	*s = (struct series){.kind = kind};
-	return init_series(s, r, name, len) ? s : NULL;
+	return add_series(r, kind, name, len, hash);
 }
 
 static int add_values(const struct run *run, enum series_kind kind, const char *name, size_t len,
@@ -337,6 +357,7 @@ void runs_deinit(struct runs *r)
 				free(r->series[i].v[side][m]);
 	}
 	free(r->series);
+	ky_htab_free_all(&r->places, struct place, node);
 	*r = (struct runs){0};
 }
 

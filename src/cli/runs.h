@@ -35,6 +35,7 @@ struct runs {
 	size_t n[N_SIDES];
 	struct series *series; /* owned */
 	size_t n_series;
+	struct ky_htab places;	  /* of the series, by name */
 	uint64_t n_lost[N_SIDES]; /* events, packets and damaged places of all runs */
 	size_t n_with_losses[N_SIDES];
 };
