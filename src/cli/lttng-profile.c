@@ -41,10 +41,14 @@ static bool is_true(const struct xml *e, const char *name)
 	return !strcmp(text, "true") || !strcmp(text, "1");
 }
 
-static bool is_number_above_0(const char *text)
+static bool is_zero(const char *text)
 {
-	return *text && strspn(text, "0123456789") == strlen(text) &&
-	       strspn(text, "0") < strlen(text);
+	return strspn(text, "0") == strlen(text);
+}
+
+static bool is_number(const char *text)
+{
+	return strspn(text, "0123456789") == strlen(text);
 }
 
 // ---- the session
@@ -128,13 +132,19 @@ static int put_numbers(
 	};
 	int code = CLI_OK;
 
-	/* 0 is the default of all of these. */
-	for (size_t i = 0; i < KY_ARRAY_SIZE(options) && !code; i++)
-		if (is_number_above_0(xml_text(channel, options[i][0])))
-			code = cli_params_option(
-				p->cli, params, options[i][1], xml_text(channel, options[i][0]));
-	if (!code && !strcmp(xml_text(channel, "blocking_timeout"), "-1"))
-		code = cli_params_option(p->cli, params, "blocking-timeout", "inf");
+	for (size_t i = 0; i < KY_ARRAY_SIZE(options) && !code; i++) {
+		const char *value = xml_text(channel, options[i][0]);
+
+		if (is_zero(value)) /* the default of all of these */
+			continue;
+		if (!strcmp(options[i][0], "blocking_timeout") && !strcmp(value, "-1"))
+			value = "inf";
+		else if (!is_number(value))
+			return cli_fail(p->cli, "refused", "channel '%s': %s is '%s', not a number",
+				cli_safe(p->cli, xml_text(channel, "name")), options[i][0],
+				cli_safe(p->cli, value));
+		code = cli_params_option(p->cli, params, options[i][1], value);
+	}
 	return code;
 }
 

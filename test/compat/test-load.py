@@ -94,6 +94,16 @@ def test_whole_profile(k):
     k.kymo("disable-event", "--python", "-s", "prof", "-c", "lttng_python_channel", "my.log")
 
 
+def test_bad_numbers(k):
+    """A size that is no number is refused; it is not taken for LTTng's 0, the default."""
+    path = start(k, "")
+    for value in ("-1", "abc", "1e9", "1M", "0x1000"):
+        path.write_text(profile(domain("UST", channel("channel0", event("a:b"), size=value))))
+        said = k.kymo("load", path, "-o", k.top / "out", status=1).stderr
+        check(f"channel 'channel0': subbuffer_size is '{value}', not a number" in said, said)
+        equal(k.kymo_json("list")["sessions"], [], "sessions")
+
+
 def test_disabled_rules(k):
     """Rules of one pattern, of which some are disabled, with all that a rule may have."""
     level = "<loglevel_type>RANGE</loglevel_type><loglevel>6</loglevel>"
