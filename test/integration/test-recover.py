@@ -84,18 +84,19 @@ def check_all(found, victims, discarded):
     and in order, but for those that were discarded: a consumer that waits for the disk lets buffers
     become full.
     """
-    missing = 0
+    missing = []
     for victim in victims:
         for thread, counted in enumerate(victim.counts()):
             seen = found.pop((victim.number, thread), [])
             what = f"victim {victim.number}, thread {thread} (KYMO_TEST_SEED={SEED})"
             equal(seen, sorted(set(seen)), f"events of {what}")
             check(not seen or seen[-1] <= counted, f"{what}: event {seen[-1:]} is in the trace, {counted} had returned")
-            missing += len(set(range(counted)) - set(seen))
+            missing += [(victim.number, thread, n, counted) for n in sorted(set(range(counted)) - set(seen))]
     equal(dict(found), {}, "events of others")
     # of each thread one more, which had not returned
-    most = missing + 2 * len(victims)
-    check(missing <= discarded <= most, f"{missing} events are missing, {discarded} were discarded (KYMO_TEST_SEED={SEED})")
+    most = len(missing) + 2 * len(victims)
+    check(len(missing) <= discarded <= most, f"{len(missing)} events are missing (victim, thread, number, returned: {missing[:9]}), "
+        f"{discarded} were discarded (KYMO_TEST_SEED={SEED})")
 
 
 def recover(k, shm, *options):
