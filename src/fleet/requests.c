@@ -271,8 +271,8 @@ static void take_snapshot(
 }
 
 /*
- * Who holds a snapshot? If the request names this host, it is shipped once more: the servers have
- * lost it.
+ * Answers whether this host holds a snapshot. If the request names this host, the agent ships the
+ * snapshot once more, because the servers have lost it.
  */
 static struct kymo_value *find_held(
 	struct requests *r, const struct kymo_value *request, struct kymo_value *answer)
