@@ -13,10 +13,15 @@
 #include "consumerd/stream/symbols.h"
 #include "svc/log.h"
 
-struct kernel_cpu {
-	struct ky_watch watch; /* of trace_pipe_raw */
+/* Of a trace_pipe_raw: the channel's, and that of new threads. */
+struct kernel_waker {
+	struct ky_watch watch;
 	struct kernel_set *set;
-	bool asleep;	    /* the kernel has woken the consumer: not again before the next round */
+	bool asleep; /* the kernel has woken the consumer: not again before the next round */
+};
+
+struct kernel_cpu {
+	struct kernel_waker events, tasks;
 	int fds[N_CPU_FDS]; /* owned; as in KERNEL_CPU; -1: not sent yet */
 };
 
@@ -61,7 +66,8 @@ static void close_fds(int *fds, unsigned n)
 static struct kernel_set *set_free(struct kernel_set *k)
 {
 	for (uint32_t i = 0; k->cpus && i < k->n_cpus; i++) {
-		ky_watch_remove(&k->cpus[i].watch);
+		ky_watch_remove(&k->cpus[i].events.watch);
+		ky_watch_remove(&k->cpus[i].tasks.watch);
 		close_fds(k->cpus[i].fds, N_CPU_FDS);
 	}
 	if (k->pending)
@@ -89,7 +95,7 @@ static struct kernel_set *set_new(
 		k->fds[i] = -1;
 	k->cpus = calloc(n_cpus, sizeof(*k->cpus));
 	for (uint32_t i = 0; k->cpus && i < n_cpus; i++) {
-		k->cpus[i].set = k;
+		k->cpus[i].events.set = k->cpus[i].tasks.set = k;
 		for (unsigned n = 0; n < N_CPU_FDS; n++)
 			k->cpus[i].fds[n] = -1;
 	}
@@ -202,17 +208,25 @@ int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
  */
 static void on_readable(struct ky_watch *w, uint32_t events)
 {
-	struct kernel_cpu *cpu = ky_container_of(w, struct kernel_cpu, watch);
+	struct kernel_waker *waker = ky_container_of(w, struct kernel_waker, watch);
 
 	if (events & (EPOLLHUP | EPOLLERR)) {
 		/* Nothing will wake it any more: no sampled process is left. */
 		ky_watch_remove(w);
 	} else {
 		ky_watch_modify(w, 0);
-		cpu->asleep = true;
+		waker->asleep = true;
 	}
-	cpu->set->sources->ready = true;
-	round_soon(cpu->set->consumer);
+	waker->set->sources->ready = true;
+	round_soon(waker->set->consumer);
+}
+
+static void watch_again(struct kernel_waker *w)
+{
+	if (w->asleep) {
+		w->asleep = false;
+		ky_watch_modify(&w->watch, EPOLLIN);
+	}
 }
 
 void kernel_watch(struct consumerd *c)
@@ -220,11 +234,10 @@ void kernel_watch(struct consumerd *c)
 	struct kernel_set *k;
 
 	ky_list_foreach (k, &c->kernel_sets, node)
-		for (uint32_t i = 0; i < k->n_cpus; i++)
-			if (k->cpus[i].asleep) {
-				k->cpus[i].asleep = false;
-				ky_watch_modify(&k->cpus[i].watch, EPOLLIN);
-			}
+		for (uint32_t i = 0; i < k->n_cpus; i++) {
+			watch_again(&k->cpus[i].events);
+			watch_again(&k->cpus[i].tasks);
+		}
 }
 
 /* All files of the set have come: makes its streams. */
@@ -237,8 +250,12 @@ static int begin_streams(struct consumerd *c, struct kernel_set *k)
 	if (ret < 0)
 		return ret;
 	ky_list_append(&c->sets, &set->node);
-	for (uint32_t i = 0; i < k->n_cpus && !c->snapshot && !k->has_samples; i++)
-		ky_watch_add(&c->loop, &k->cpus[i].watch, k->cpus[i].fds[0], EPOLLIN, on_readable);
+	for (uint32_t i = 0; i < k->n_cpus && !c->snapshot && !k->has_samples; i++) {
+		struct kernel_cpu *cpu = &k->cpus[i];
+
+		ky_watch_add(&c->loop, &cpu->events.watch, cpu->fds[0], EPOLLIN, on_readable);
+		ky_watch_add(&c->loop, &cpu->tasks.watch, cpu->fds[2], EPOLLIN, on_readable);
+	}
 	if (!c->snapshot)
 		round_soon(c);
 	return 0;
@@ -328,7 +345,7 @@ int kernel_on_samples_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 	take_fds(cpu->fds, fds, 1);
 	ret = perf_add_cpu(k->sources, m.cpu, cpu->fds[0]);
 	if (!ret)
-		ret = ky_watch_add(&c->loop, &cpu->watch, cpu->fds[0], EPOLLIN, on_readable);
+		ret = ky_watch_add(&c->loop, &cpu->events.watch, cpu->fds[0], EPOLLIN, on_readable);
 	return ret;
 }
 

@@ -116,6 +116,19 @@ void report_damage(struct consumerd *c, struct stream_set *set)
 	report_send(c, buf, ky_cons_damaged_encode(&w, &m));
 }
 
+void report_marker(struct consumerd *c, struct stream_set *set)
+{
+	struct ky_kmarker *marker = &set->sources->marker;
+	struct ky_cons_kernel_clock m = {set->id, marker->before, marker->at, marker->after};
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (!marker->at || !c->connected)
+		return;
+	marker->at = 0;
+	report_send(c, buf, ky_cons_kernel_clock_encode(&w, &m));
+}
+
 /* The daemon examines memory for longer than that. */
 #define GROWN_NS (1000 * KY_NS_PER_MS)
 

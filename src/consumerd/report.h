@@ -17,6 +17,8 @@ KY_PRINTF(3, 4) void report_set_status(struct consumerd *c, int status, const ch
 void report_faults(struct consumerd *c);
 /* Reports, once, a set that a program has damaged. */
 void report_damage(struct consumerd *c, struct stream_set *set);
+/* Reports the marker of clocks that the set's source has found. */
+void report_marker(struct consumerd *c, struct stream_set *set);
 /* Reports that rings of the set have grown, at most once a second. */
 void report_growth(struct consumerd *c, struct stream_set *set, uint64_t now_ns);
 /* Damage will be reported again: to a successor of the daemon. */

@@ -42,8 +42,10 @@ static void drain(struct consumerd *c, bool flush, uint64_t now)
 			stream_set_write(set, now, &c->session->alive_ns);
 	ky_list_foreach (t, &c->traces, node)
 		trace_write_symbols(t);
-	ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (set, &c->sets, node) {
 		report_growth(c, set, now);
+		report_marker(c, set);
+	}
 	watermark_update(c);
 	report_faults(c);
 }

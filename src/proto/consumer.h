@@ -41,6 +41,7 @@ enum ky_cons_type {
 	/* consumer -> daemon */
 	KY_CONS_KERNEL_ADOPT = 38,
 	KY_CONS_KERNEL_ADOPT_CPU = 39,
+	KY_CONS_KERNEL_CLOCK = 44,
 	/* daemon -> consumer */
 	KY_CONS_SAMPLES_SET = 40,
 	KY_CONS_SAMPLES_CPU = 41,
@@ -327,6 +328,16 @@ enum ky_kernel_mode {
  */
 #define KY_CONS_GROWN_FIELDS(F) F(u32, set)
 
+/*
+ * The kernel's stamp of a record that the daemon made after a reading of the session's clock, which
+ * the consumer has read again when it found the record (src/kernel/marker.h).
+ */
+#define KY_CONS_KERNEL_CLOCK_FIELDS(F)                                                             \
+	F(u32, set)                                                                                \
+	F(u64, before)                                                                             \
+	F(u64, at)                                                                                 \
+	F(u64, after)
+
 /* Reports a fault, or that it is over (status 0). `kymo status` shows it. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
 	F(i32, status)                                                                             \
@@ -386,6 +397,7 @@ enum ky_kernel_mode {
 	M(ky_cons_kernel_symbols, KY_CONS_KERNEL_SYMBOLS, KY_CONS_KERNEL_SYMBOLS_FIELDS)           \
 	M(ky_cons_kernel_adopt, KY_CONS_KERNEL_ADOPT, KY_CONS_KERNEL_ADOPT_FIELDS)                 \
 	M(ky_cons_kernel_adopt_cpu, KY_CONS_KERNEL_ADOPT_CPU, KY_CONS_KERNEL_ADOPT_CPU_FIELDS)     \
+	M(ky_cons_kernel_clock, KY_CONS_KERNEL_CLOCK, KY_CONS_KERNEL_CLOCK_FIELDS)                 \
 	M(ky_cons_samples_set, KY_CONS_SAMPLES_SET, KY_CONS_SAMPLES_SET_FIELDS)                    \
 	M(ky_cons_samples_cpu, KY_CONS_SAMPLES_CPU, KY_CONS_SAMPLES_CPU_FIELDS)
 

@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import kymotest
 from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
@@ -553,6 +554,64 @@ def test_other_clock(k):
     times = [e.time for e in read(out)[0]]
     equal(len(times), 2 * N, "events")
     check(len(set(times)) > N, "events have no times of their own")
+
+
+def test_marker(k):
+    """A stamp that is not between two readings of the clock is reported, others are not."""
+    need_tracefs()
+    k.start_daemon()
+    begin(k, "--syscall", "write")
+    k.kymo("start")
+    for _ in range(3):
+        k.kymo("rotate")
+    check("no longer the session's" not in k.kymo("status").stdout, "the clocks agree")
+    marker = next(INSTANCES / name / "trace_marker" for name in own_instances(k) if name.endswith("-tasks"))
+    marker.write_text("kymo clock ffffffffffff0000")
+    wait_for(lambda: "the kernel's clock is no longer the session's" in k.kymo("status").stdout, "a notice")
+    k.kymo("destroy")
+
+
+def test_marked(k):
+    """A snapshot writes a marker. No consumer reads it, as the channel overwrites."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.top / "trace")
+    k.kymo("enable-event", "-k", "--syscall", "write")
+    k.kymo("start")
+    instance = next(INSTANCES / name for name in own_instances(k) if name.endswith("-tasks"))
+    (instance / "events/enable").write_text("0")  # others' processes must not fill it
+    (instance / "trace").write_text("")
+    k.kymo("snapshot", "record")
+    text = (instance / "trace").read_text()
+    check(re.search(r"kymo clock [0-9a-f]{16}$", text, re.MULTILINE), text)
+    k.kymo("destroy")
+
+
+THREAD = "import os, threading; input(); t = threading.Thread(target=os.getppid); t.start(); t.join()"
+FORKS = "i=0; while [ $i -lt 100 ]; do (:); i=$((i+1)); done"
+
+
+def test_threads(k):
+    """A thread's process is known, though the buffer of new ones would be full."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "getppid")
+    k.kymo("add-context", "-k", "-t", "pid")
+    here = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(here)})  # the buffer is that of a CPU
+    try:
+        with subprocess.Popen([sys.executable, "-c", THREAD], stdin=subprocess.PIPE, text=True) as app:
+            track_and_start(k, app.pid)
+            for _ in range(10):
+                subprocess.run(["sh", "-c", FORKS], check=True)
+                k.kymo("rotate")
+            app.communicate("\n")
+    finally:
+        os.sched_setaffinity(0, here)
+    k.kymo("destroy")
+    contexts = re.findall(r"syscall_entry_getppid: .*tid = (\d+), pid = (\d+)", babeltrace(out)[0])
+    equal([pid for _, pid in contexts], [str(app.pid)], "processes of the thread")
+    check(contexts[0][0] != contexts[0][1], "the thread is the process's first")
 
 
 def test_snapshot(k):

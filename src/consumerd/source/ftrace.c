@@ -150,12 +150,25 @@ static bool is_last_page(struct cpu *c)
 	return c->partly_read;
 }
 
+static void follow_threads(struct cpu *c)
+{
+	struct ftrace *f = ftrace_of_cpu(c);
+
+	thread_table_read(&f->threads, c->once.number);
+	if (!f->threads.marker.at)
+		return;
+	f->once.set.marker = f->threads.marker;
+	f->once.set.marker.after = ky_clock_read(f->once.set.clock);
+	f->threads.marker.at = 0;
+}
+
 /* Reads what the kernel has: flush: of before now. Returns true if there is more to read. */
 static bool ftrace_drain(struct once_cpu *once, bool flush)
 {
 	struct cpu *c = cpu_of(once);
 	uint64_t now;
 
+	follow_threads(c);
 	if (!once_transcode_page(&c->once))
 		return true;
 	if (c->raw < 0 || (is_held(c) && !flush))

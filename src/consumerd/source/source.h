@@ -16,6 +16,7 @@
 #define CONSUMERD_SOURCE_SOURCE_H
 
 #include "abi/resume.h"
+#include "kernel/marker.h"
 #include "ring/drain.h"
 
 /* A place between two records of a source. */
@@ -104,6 +105,7 @@ struct source_set {
 	bool ended;		/* set by the owner: nobody writes it any more */
 	uint64_t until;		/* set by the owner: the clock where the recording ended */
 	bool grown; /* a source has taken more memory than n_blocks; the owner clears it */
+	struct ky_kmarker marker; /* the last one that was read; the owner clears it */
 };
 
 struct source_set_ops {

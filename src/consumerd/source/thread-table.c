@@ -102,7 +102,7 @@ static void add_new(struct thread_table *t, const uint8_t *data)
 		to->pid = from->pid ? from->pid : -parent;
 }
 
-static void read_record(struct thread_table *t, const uint8_t *data, uint32_t len)
+static void read_record(struct thread_table *t, uint64_t ts, const uint8_t *data, uint32_t len)
 {
 	const struct ky_ktasks *at = &t->tasks;
 	uint16_t type = (uint16_t)(data[0] | data[1] << 8);
@@ -116,6 +116,8 @@ static void read_record(struct thread_table *t, const uint8_t *data, uint32_t le
 		to = entry_of(t, (int32_t)ky_load32(data + at->rename_pid));
 		if (to)
 			set_name(to, data + at->rename_comm);
+	} else if (ky_kmarker_read(&t->marker, data, len)) {
+		t->marker.at = ts;
 	}
 }
 
@@ -129,12 +131,17 @@ static void walk_page(struct thread_table *t)
 		return;
 	while (ky_kwalk_next(&w, &data, &len))
 		if (len >= 8)
-			read_record(t, data, len);
+			read_record(t, w.ts, data, len);
+}
+
+void thread_table_read(struct thread_table *t, uint32_t cpu)
+{
+	while (t->page && t->fds[cpu] >= 0 && read(t->fds[cpu], t->page, t->subbuf_size) > 0)
+		walk_page(t);
 }
 
 void thread_table_update(struct thread_table *t)
 {
-	for (uint32_t i = 0; t->page && i < t->n_cpus; i++)
-		while (t->fds[i] >= 0 && read(t->fds[i], t->page, t->subbuf_size) > 0)
-			walk_page(t);
+	for (uint32_t i = 0; i < t->n_cpus; i++)
+		thread_table_read(t, i);
 }

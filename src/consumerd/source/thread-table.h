@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows which process each thread belongs to, and its name. A tracefs instance of its own records
- * new and renamed threads; the session daemon sends those that existed before.
+ * new and renamed threads; the session daemon sends those that existed before. The instance has the
+ * daemon's markers, too.
  */
 #ifndef CONSUMERD_SOURCE_THREAD_TABLE_H
 #define CONSUMERD_SOURCE_THREAD_TABLE_H
 
 #include "abi/kernel.h"
+#include "kernel/marker.h"
 #include "kernel/program.h"
 #include "kernel/threads.h"
 #include "proto/wire.h"
@@ -18,6 +20,7 @@ struct thread_table {
 	uint32_t subbuf_size;
 	int *fds; /* owned array, borrowed descriptors: trace_pipe_raw of each CPU; -1: none */
 	uint32_t n_cpus;
+	struct ky_kmarker marker; /* the last one; the owner clears it */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -27,7 +30,9 @@ void thread_table_deinit(struct thread_table *t);
 int thread_table_describe(struct thread_table *t, uint32_t subbuf_size, struct ky_bytes tasks);
 /* Adds threads: struct ky_kernel_thread each. Returns 0 or -EBADMSG. */
 int thread_table_add(struct thread_table *t, struct ky_bytes threads);
-/* Reads all that the instance has recorded. */
+/* Reads what the instance has recorded on a CPU: often enough, so that its buffer never fills. */
+void thread_table_read(struct thread_table *t, uint32_t cpu);
+/* Reads all that it has recorded. */
 void thread_table_update(struct thread_table *t);
 
 #endif

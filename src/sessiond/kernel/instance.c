@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "kernel/marker.h"
 #include "kernel/page.h"
 
-#define MARKER	"kymo clock"
 #define PATH_OF "per_cpu/cpu%u/%s"
 /* A daemon that sweeps needs some milliseconds for an instance. */
 #define MAKE_TRIES    100
@@ -213,8 +213,8 @@ static int open_cpus(struct instance *i, uint32_t n_cpus)
 	return ret || n_open ? ret : -ENODEV;
 }
 
-/* Returns whether the sub-buffer has the marker, and its time. */
-static bool find_marker(const uint8_t *page, uint32_t size, uint64_t *ret_clock)
+/* Returns whether the sub-buffer has the marker. */
+static bool find_marker(const uint8_t *page, uint32_t size, struct ky_kmarker *m)
 {
 	struct ky_kwalk walk;
 	const uint8_t *data;
@@ -223,14 +223,14 @@ static bool find_marker(const uint8_t *page, uint32_t size, uint64_t *ret_clock)
 	if (!ky_kwalk_open(&walk, page, size))
 		return false;
 	while (ky_kwalk_next(&walk, &data, &len))
-		if (len > sizeof(MARKER) && memmem(data, len, MARKER, strlen(MARKER))) {
-			*ret_clock = walk.ts;
+		if (ky_kmarker_read(m, data, len)) {
+			m->at = walk.ts;
 			return true;
 		}
 	return false;
 }
 
-static bool read_marker(const struct instance *i, uint64_t *ret_clock)
+static bool read_marker(const struct instance *i, struct ky_kmarker *m)
 {
 	uint8_t *page = malloc(i->subbuf_size);
 	bool found = false;
@@ -239,9 +239,17 @@ static bool read_marker(const struct instance *i, uint64_t *ret_clock)
 	for (uint32_t k = 0; page && k < i->n_cpus && !found; k++)
 		while (!found && i->cpus[k].raw >= 0 &&
 			(n = read(i->cpus[k].raw, page, i->subbuf_size)) > KY_KPAGE_HEADER)
-			found = find_marker(page, (uint32_t)n, ret_clock);
+			found = find_marker(page, (uint32_t)n, m);
 	free(page);
 	return found;
+}
+
+int instance_mark(const struct instance *i, enum ky_clock clock)
+{
+	char text[KY_KMARKER_SIZE];
+
+	ky_kmarker_write(text, ky_clock_read(clock));
+	return tracefs_append(i->dir, "trace_marker", text);
 }
 
 /*
@@ -250,24 +258,24 @@ static bool read_marker(const struct instance *i, uint64_t *ret_clock)
  */
 static int check_clock(const struct instance *i, enum ky_clock clock, char why[TRACEFS_WHY_MAX])
 {
-	uint64_t before, after, marked = 0;
+	struct ky_kmarker m = {0};
 	bool found;
 	int ret = instance_record(i, true);
 
-	before = ky_clock_read(clock);
 	if (!ret)
-		ret = tracefs_append(i->dir, "trace_marker", MARKER);
-	after = ky_clock_read(clock);
+		ret = instance_mark(i, clock);
+	m.after = ky_clock_read(clock);
 	if (!ret)
 		ret = instance_record(i, false);
 	if (ret < 0)
 		return ret;
-	found = read_marker(i, &marked);
-	if (found && before <= marked && marked <= after)
+	found = read_marker(i, &m);
+	if (found && ky_kmarker_agrees(&m, 0))
 		return tracefs_write(i->dir, "trace", "");
 	snprintf(why, TRACEFS_WHY_MAX,
 		"the kernel's clock is not the session's (%llu is not between %llu and %llu): start the daemon with KYMO_CLOCK=monotonic, and create the session again",
-		(unsigned long long)marked, (unsigned long long)before, (unsigned long long)after);
+		(unsigned long long)m.at, (unsigned long long)m.before,
+		(unsigned long long)m.after);
 	return -EOPNOTSUPP;
 }
 

@@ -47,6 +47,8 @@ void instance_init(struct instance *i);
 int instance_make(struct instance *i, const struct tracefs *t, const struct instance_spec *spec,
 	char why[TRACEFS_WHY_MAX]);
 int instance_record(const struct instance *i, bool on);
+/* Writes a marker with a reading of the clock (kernel/marker.h). Returns 0 or -errno. */
+int instance_mark(const struct instance *i, enum ky_clock clock);
 /*
  * Returns whether the instance still stamps with the clock. If another program has chosen another
  * one, writes its name, and chooses the right one again, which clears the buffers.

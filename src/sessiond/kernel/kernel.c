@@ -507,6 +507,22 @@ static void check_clock(const struct kernel_set *set)
 		session_notice(set->channel->session,
 			"channel '%s': another program has set the clock of the tracefs instance %s to '%s': events since then are missing or have wrong times",
 			set->channel->name, set->main.name, other);
+	/* It cannot falsify the count of lost events there. The consumer reports it. */
+	instance_mark(&set->tasks, s->clock.clock);
+}
+
+/* Between two readings of one clock there may be a step of the kernel's adjustment. */
+#define SLACK_OF_S 10000
+
+void kernel_marker_found(struct session *s, uint32_t number, const struct ky_kmarker *m)
+{
+	const struct kernel_set *set = kernel_set_find(s, number);
+
+	if (set && !ky_kmarker_agrees(m, s->clock.freq / SLACK_OF_S))
+		session_notice(s,
+			"channel '%s': the kernel's clock is no longer the session's (%llu is not between %llu and %llu): the order of kernel events and others is wrong",
+			set->channel->name, (unsigned long long)m->at,
+			(unsigned long long)m->before, (unsigned long long)m->after);
 }
 
 void kernel_check_clocks(struct session *s)

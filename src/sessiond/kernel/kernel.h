@@ -10,6 +10,7 @@
 #ifndef SESSIOND_KERNEL_KERNEL_H
 #define SESSIOND_KERNEL_KERNEL_H
 
+#include "kernel/marker.h"
 #include "proto/consumer.h"
 #include "sessiond/kernel/instance.h"
 #include "sessiond/model/contents.h"
@@ -94,9 +95,12 @@ void kernel_apply(struct session *s);
 void kernel_stop(struct session *s);
 /*
  * Looks whether the kernel still stamps with the session's clock: at the end of each chunk, and at
- * a snapshot. Another clock becomes a notice, and the session's is set again.
+ * a snapshot. Another clock becomes a notice, and the session's is set again. A marker makes the
+ * consumer compare the clocks themselves.
  */
 void kernel_check_clocks(struct session *s);
+/* A consumer has found a marker of the set: clocks that differ become a notice. */
+void kernel_marker_found(struct session *s, uint32_t number, const struct ky_kmarker *m);
 /* Records the state of the system again, where the session records now. */
 void kernel_dump_state(struct session *s);
 /* Removes all kernel sets of the session, whose consumer has ended. */

@@ -656,6 +656,7 @@ static int handle_message(struct consumer *c, const void *buf, size_t len, int *
 	struct ky_cons_retired retired;
 	struct ky_cons_damaged damaged;
 	struct ky_cons_grown grown;
+	struct ky_cons_kernel_clock clock;
 	struct ky_cons_stats stats;
 	struct ky_cons_error error;
 	struct ky_reader r;
@@ -691,6 +692,12 @@ static int handle_message(struct consumer *c, const void *buf, size_t len, int *
 		if (ky_cons_grown_decode(&r, &grown) < 0)
 			return -EBADMSG;
 		handle_grown(c, grown.set);
+		return 0;
+	case KY_CONS_KERNEL_CLOCK:
+		if (ky_cons_kernel_clock_decode(&r, &clock) < 0)
+			return -EBADMSG;
+		kernel_marker_found(c->session, clock.set,
+			&(struct ky_kmarker){clock.before, clock.at, clock.after});
 		return 0;
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)
