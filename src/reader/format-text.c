@@ -113,7 +113,12 @@ static __attribute__((noinline)) char *print_safe(
 		bool harmless = false;
 		uint32_t code;
 
-		to = ky_put_room(&p->put, to, 4);
+		to = ky_put_room(&p->put, to, sizeof(ky_piece));
+		len = sizeof(ky_piece);
+		if (n - i >= len && ky_quote_piece(&quoting, to, s + i) == len) {
+			to += len;
+			continue;
+		}
 		len = ky_utf8_length(s + i, n - i, &code, &harmless);
 		if (len && harmless) {
 			to = mempcpy(to, s + i, len);
@@ -287,9 +292,11 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
  */
 static inline char *print_lead(struct printer *p, char *to, const char *lead, size_t n)
 {
-	if (ky_unlikely(p->safe || n > KY_LEAD_PAD))
+	if (ky_unlikely(n > KY_LEAD_PAD))
 		return print_raw(p, to, lead, n);
 	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
+	if (p->safe && ky_unlikely(ky_quote_piece(&quoting, to, lead) < n))
+		return print_safe(p, to, lead, n);
 	memcpy(to, lead, KY_LEAD_PAD);
 	return to + n;
 }

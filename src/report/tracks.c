@@ -103,16 +103,19 @@ static bool is_same_process(const struct ky_track *k, enum ky_track_kind kind, i
 struct ky_track *ky_tracks_get(
 	struct ky_tracks *t, enum ky_track_kind kind, uint32_t host, int64_t pid, int64_t id)
 {
-	uint32_t hash = hash_of(kind, host, id);
-	struct ky_track *k;
+	struct ky_track *k = t->last;
+	uint32_t hash;
 
+	if (k && k->kind == kind && k->host == host && k->id == id && k->pid == pid)
+		return k;
+	hash = hash_of(kind, host, id);
 	for (struct ky_hnode *n = ky_htab_first(&t->table, hash); n; n = ky_htab_next(n)) {
 		k = ky_container_of(n, struct ky_track, node);
 		if (k->kind != kind || k->host != host || k->id != id ||
 			!is_same_process(k, kind, pid))
 			continue;
 		k->pid = k->pid < 0 ? pid : k->pid;
-		return k;
+		return t->last = k;
 	}
 	k = calloc(1, sizeof(*k));
 	if (!k || ky_vec_add(&t->all, k) < 0 || ky_htab_add(&t->table, &k->node, hash) < 0) {
@@ -127,7 +130,7 @@ struct ky_track *ky_tracks_get(
 	k->host = host;
 	k->pid = pid;
 	k->id = id;
-	return k;
+	return t->last = k;
 }
 
 /* --- slices --- */
