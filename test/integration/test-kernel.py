@@ -556,6 +556,17 @@ def test_other_clock(k):
     check(len(set(times)) > N, "events have no times of their own")
 
 
+def test_no_permission(k):
+    """Tracefs is there, but its files cannot be opened: the refusal says so."""
+    need_tracefs()
+    refuse = {"LD_PRELOAD": str(kymotest.APPS / "refuse-calls.so"), "REFUSE_FILE": "events/header_page"}
+    k.start_daemon(env=refuse)
+    k.kymo("create", "s", "-o", k.top / "trace")
+    refused = k.kymo("enable-event", "-k", "sched_switch", status=1).stderr
+    check("no permission for tracefs (Operation not permitted)" in refused, refused)
+    k.kymo("destroy")
+
+
 def test_marker(k):
     """A stamp that is not between two readings of the clock is reported, others are not."""
     need_tracefs()

@@ -72,9 +72,23 @@ static void explain(int error, char why[TRACEFS_WHY_MAX])
 			strerror(-error));
 }
 
+/* Lockdown may come when the file system is there already: then no file of it opens. */
+static int check_access(int fd)
+{
+	char *text;
+
+	if (faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0)
+		return -errno;
+	text = tracefs_read(fd, "events/header_page");
+	if (!text)
+		return -errno;
+	free(text);
+	return 0;
+}
+
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 {
-	int mounted, fd;
+	int mounted, fd, ret;
 
 	*t = (struct tracefs){.root = -1, .ops = &kernel_ops};
 	if (!ky_is_in_initial_pid_ns()) {
@@ -90,15 +104,11 @@ int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 		else
 			ky_close(mounted);
 	}
-	if (fd >= 0 && faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0) {
-		int error = -errno;
-
+	ret = fd < 0 ? fd : check_access(fd);
+	if (ret < 0) {
 		ky_close(fd);
-		fd = error;
-	}
-	if (fd < 0) {
-		explain(fd, why);
-		return fd;
+		explain(ret, why);
+		return ret;
 	}
 	t->root = fd;
 	return 0;
