@@ -556,6 +556,7 @@ def test_other_clock(k):
     check(len(set(times)) > N, "events have no times of their own")
 
 
+@kymotest.without_sanitizers
 def test_no_permission(k):
     """Tracefs is there, but its files cannot be opened: the refusal says so."""
     need_tracefs()
