@@ -295,7 +295,7 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 			0)
 		return;
 	e->n_apps += !app_set_is_mapped(as, index);
-	as->ids[index] = e->id;
+	app_set_map(as, index, e->id);
 	as->filters[index] = hash;
 	put_mapping(as, index, e, filters, n, l);
 	if ((!triggers.n && triggers.role == KY_SPAN_NONE) || e->id == KY_MAP_REFUSED ||

@@ -213,9 +213,11 @@ void apps_await_queries(const struct session *s, struct barrier *b)
 	struct app *a;
 
 	ky_list_foreach (a, &s->env->peers->apps, node)
-		ky_list_foreach (t, &a->tickets, node) {
-			as = t->kind == TICKET_QUERY ? app_set_find(a, t->key) : NULL;
-			if (as && as->set->channel->session == s)
+		ky_list_foreach (as, &a->sets, app_node) {
+			if (as->set->channel->session != s)
+				continue;
+			t = ticket_find_last(&a->tickets, TICKET_QUERY, as->set->number);
+			if (t)
 				ticket_await(t, b);
 		}
 }

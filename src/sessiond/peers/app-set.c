@@ -40,6 +40,18 @@ bool app_set_is_mapped(const struct app_set *as, uint32_t index)
 	return index < as->n_ids && as->ids[index] != EVENT_NOT_MAPPED;
 }
 
+static bool has_identifier(const struct app_set *as, uint32_t index)
+{
+	return app_set_is_mapped(as, index) && as->ids[index] != KY_MAP_REFUSED;
+}
+
+void app_set_map(struct app_set *as, uint32_t index, uint32_t id)
+{
+	as->n_mapped -= has_identifier(as, index);
+	as->ids[index] = id;
+	as->n_mapped += has_identifier(as, index);
+}
+
 void app_set_forget_mapping(struct app_set *as, uint32_t index)
 {
 	struct set_event *e;
@@ -50,7 +62,7 @@ void app_set_forget_mapping(struct app_set *as, uint32_t index)
 	KY_CHECK(!e || e->n_apps > 0);
 	if (e)
 		e->n_apps--;
-	as->ids[index] = EVENT_NOT_MAPPED;
+	app_set_map(as, index, EVENT_NOT_MAPPED);
 }
 
 struct app_set *app_set_free(struct app_set *as)
@@ -96,10 +108,8 @@ unsigned app_count_mapped(const struct app *a, const struct session *s)
 	struct app_set *as;
 	unsigned n = 0;
 
-	ky_list_foreach (as, &a->sets, app_node) {
-		for (uint32_t i = 0; as->set->channel->session == s && i < as->n_ids; i++)
-			n += app_set_is_mapped(as, i) && as->ids[i] != KY_MAP_REFUSED;
-	}
+	ky_list_foreach (as, &a->sets, app_node)
+		n += as->set->channel->session == s ? as->n_mapped : 0;
 	return n;
 }
 

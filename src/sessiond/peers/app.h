@@ -64,6 +64,7 @@ struct app_set {
 	struct ring_set *set;
 	uint32_t *ids; /* by index; EVENT_NOT_MAPPED */
 	uint32_t n_ids;
+	uint32_t n_mapped; /* events that have an identifier */
 	uint64_t *filters; /* by index: hash of the filters' numbers that MAP named; 0: none */
 	uint32_t n_filters;
 	uint32_t *known; /* filters' numbers that the program has */
@@ -146,6 +147,8 @@ struct app_set *app_set_get(struct app *a, struct ring_set *set);
 void app_set_release(struct app_set *as);
 bool app_set_is_mapped(const struct app_set *as, uint32_t index);
 void app_set_forget_mapping(struct app_set *as, uint32_t index);
+/* The index must be in the table. */
+void app_set_map(struct app_set *as, uint32_t index, uint32_t id);
 /* Sends the application the set, once. Returns 0 or -errno. */
 int app_set_send(struct app_set *as);
 /*

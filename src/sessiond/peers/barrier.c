@@ -263,6 +263,17 @@ struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, ui
 	return NULL;
 }
 
+struct ticket *ticket_find_last(const struct ky_list *peer, enum ticket_kind kind, uint32_t key)
+{
+	for (struct ky_list *n = peer->prev; n != peer; n = n->prev) {
+		struct ticket *t = ky_list_entry(n, struct ticket, node);
+
+		if (t->kind == kind && t->key == key)
+			return t;
+	}
+	return NULL;
+}
+
 void ticket_done(struct ticket *t)
 {
 	struct barrier *b;

@@ -88,6 +88,8 @@ struct ticket *ticket_new(
 void ticket_await(struct ticket *t, struct barrier *barrier);
 /* Returns the oldest such ticket of the peer, or NULL. */
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
+/* Likewise the newest. The replies of one kind arrive in order, so it is the last one. */
+struct ticket *ticket_find_last(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
 /* Frees the ticket: its reply has arrived. NULL is allowed. */
 void ticket_done(struct ticket *t);
 /*

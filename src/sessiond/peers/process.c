@@ -89,6 +89,7 @@ static void process_ended(struct process *p)
 		}
 	}
 	p->number = 0;
+	ky_list_remove(&p->node);
 	ky_timer_cancel(&p->look);
 	ky_watch_remove(&p->end);
 	if (!p->n_apps)

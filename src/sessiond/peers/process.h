@@ -18,7 +18,7 @@
 struct env;
 
 struct process {
-	struct ky_list node; /* in peers->processes */
+	struct ky_list node; /* in peers->processes until it has ended */
 	struct env *env;
 	struct user *user; /* referenced */
 	pid_t pid;

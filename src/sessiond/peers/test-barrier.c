@@ -86,6 +86,25 @@ static void test_all_answer(void **state)
 	run(false);
 }
 
+/* Of the replies of one kind, a barrier may wait for the last alone. */
+static void test_last_reply(void **state)
+{
+	arm(0, TIMEOUT_NS);
+	barrier_deinit(&barrier);
+	barrier_init(&barrier, &loop, &op);
+	for (int i = 0; i < 3; i++)
+		assert_non_null(ticket_new(&peer, TICKET_QUERY, 7, NULL));
+	assert_non_null(ticket_new(&peer, TICKET_ACK, 7, NULL));
+	assert_null(ticket_find_last(&peer, TICKET_QUERY, 8));
+	ticket_await(ticket_find_last(&peer, TICKET_QUERY, 7), &barrier);
+	barrier_arm(&barrier, TIMEOUT_NS);
+	for (int i = 0; i < 3; i++) {
+		assert_false(ky_list_empty(&barrier.tickets));
+		ticket_done(ticket_find(&peer, TICKET_QUERY, 7));
+	}
+	run(false);
+}
+
 static void test_peer_goes(void **state)
 {
 	arm(2, TIMEOUT_NS);
@@ -467,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nobody_to_wait_for),
 		cmocka_unit_test(test_all_answer),
+		cmocka_unit_test(test_last_reply),
 		cmocka_unit_test(test_peer_goes),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_replies_extend),
