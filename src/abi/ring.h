@@ -157,7 +157,7 @@ struct ky_ring_ctl {
 	/*
 	 * Position of a block: everything before it may be overwritten at any moment. It is written
 	 * before a block is entered that was used before. The ring's oldest word gets the same
-	 * value, later.
+	 * value, earlier.
 	 */
 	uint64_t oldest;
 	/* per-thread rings only */

@@ -221,7 +221,11 @@ static void note_use(struct ky_set *set)
 		__atomic_store_n(&set->used[cpu], 1, __ATOMIC_RELAXED);
 }
 
-/* Allows overwriting what is before position `to`. Returns false if the head has changed. */
+/*
+ * Allows overwriting what is before position `to`. Returns false if the head has changed. The
+ * control block's word is stored last: if the sequence ends between the two, the block is given up
+ * again, and a reader has seen nothing.
+ */
 static bool give_up_oldest(
 	struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint64_t head, uint64_t to)
 {
@@ -229,7 +233,7 @@ static bool give_up_oldest(
 	const struct ky_stores stores = {.ctl = ctl,
 		.head = head,
 		.n = 2,
-		.store = {{&ctl->oldest, to}, {ky_geometry_oldest(&set->geo, set->base, cpu), to}}};
+		.store = {{ky_geometry_oldest(&set->geo, set->base, cpu), to}, {&ctl->oldest, to}}};
 
 	if (ky_rseq_store(hook, &stores) != KY_WRITE_DONE)
 		return false;

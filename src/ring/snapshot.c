@@ -134,6 +134,7 @@ static uint64_t first_whole(
 
 	/* Pairs with the writers' release fence between `oldest` and what they overwrite. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* Never less than the control block's, which is stored later. */
 	oldest = KY_MAX(fetch(ky_geometry_oldest(g, base, i)), behind_emptied(g, base, copy, i, e));
 	return oldest >= e->oldest && oldest % g->block_size == 0 ? oldest : UINT64_MAX;
 }

@@ -2,8 +2,9 @@
 /*
  * Stops one record before each of its instructions. There the program is killed, or a signal
  * handler records, or another process on the same CPU records, or the thread moves to another CPU.
- * In each case, all records that had returned are in the rings once, and others can record into the
- * same rings. A record that waits for room gets it just before the mishap.
+ * In each case, all records that had returned are in the rings once, a snapshot counts them, and
+ * others can record into the same rings. A record that waits for room gets it just before the
+ * mishap.
  *
  * The program is a traced child. Single steps find its way through the record. Then, for each
  * mishap, a breakpoint stops a new child there. If the kernel finds that a stopped thread is in a
@@ -14,12 +15,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
 #include "ring/asm-offsets.h"
 #include "ring/slots.h"
+#include "ring/snapshot.h"
 #include "ring/test-fixture.h"
 
 /* bytes of text in a record that name its writer; all of the text repeats them */
@@ -281,10 +284,12 @@ static void hide_sequence(pid_t pid, long *cs)
 /* Acts as if the first block had been read. */
 static void make_room(void)
 {
-	struct ky_ring_ctl *ctl = ring_of_victim();
+	const struct ky_geometry *g = &current->set.geo;
+	uint32_t ring = way->mode == KY_SET_PER_CPU ? (uint32_t)home : 0;
 
-	ctl->oldest = current->set.geo.block_size;
-	current->consumed[way->mode == KY_SET_PER_CPU ? home : 0] = ctl->oldest;
+	*ky_geometry_oldest(g, current->set.base, ring) = g->block_size;
+	ring_of_victim()->oldest = g->block_size;
+	current->consumed[ring] = g->block_size;
 }
 
 /*
@@ -434,6 +439,27 @@ static void check_rings(bool killed)
 	assert_int_equal(n_gone + n, expected);
 }
 
+/*
+ * Checks that a snapshot of each ring counts all of its records: those in it, and those that were
+ * overwritten.
+ */
+static void check_snapshots(void)
+{
+	struct ky_geometry *g = &current->set.geo;
+	struct ky_drain_piece piece;
+	void *copy = map(g->total_size);
+	struct ky_drain d;
+
+	for (uint32_t i = 0; i < g->n_rings; i++) {
+		assert_int_equal(ky_snapshot_ring(&d, g, current->set.base, copy, i, -1), 0);
+		assert_int_equal(ky_drain_look(&d, true), 0);
+		while (ky_drain_next(&d, true, &piece))
+			ky_drain_take(&d, &piece);
+		assert_int_equal(d.count, ky_geometry_ctl(g, current->set.base, i)->head >> 32);
+	}
+	munmap(copy, g->total_size);
+}
+
 static void begin(struct fixture *f, const struct situation *s)
 {
 	for (int w = 0; w < N_WHO; w++)
@@ -508,8 +534,10 @@ static void try_mishap(
 	if (n)
 		stopped = go_to(pid, steps[n], visit, &cs);
 	happen(pid, mishap, stopped, cs);
+	check_snapshots();
 	survive();
 	check_rings(mishap == KILLED && stopped);
+	check_snapshots();
 	teardown(&f);
 }
 

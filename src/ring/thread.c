@@ -234,8 +234,8 @@ static void give_up_oldest(const struct ky_set *set, struct place place, uint64_
 
 	if (end <= g->data_stride)
 		return;
-	raise_local(&ctl_of(set, place)->oldest, end - g->data_stride);
 	raise_local(ky_geometry_oldest(g, place.part->oldest, place.slot), end - g->data_stride);
+	raise_local(&ctl_of(set, place)->oldest, end - g->data_stride);
 	/*
 	 * Pairs with ky_snapshot_ring's acquire: readers see it before they see anything
 	 * overwritten.

@@ -113,8 +113,8 @@ class Ring:
         oldest = max(0, after + s.block_size - s.data_stride)
         if not s.overwrite and oldest > s.consumed_words[self.index]:
             return False
-        self.word(OLDEST, oldest)
         s.words[self.oldest] = oldest
+        self.word(OLDEST, oldest)
         count = self.word(0) >> 32
         self.entry(pos, 2, pos % s.block_size)
         self.entry(after, 0, self.word(LAST_TS))

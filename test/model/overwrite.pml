@@ -10,6 +10,8 @@
  * Must fail: OLDEST_LATE  `oldest` rises after the block has been entered, not before
  *            ONE_LOOK     the reader does not read `oldest` again after it has copied
  *            STALE_HEAD   a block is given up although the head has moved since it was read
+ *            COPY_LAST    the second copy of `oldest` rises after the first, which says whether the
+ *                         block has to be given up
  */
 #define WRITERS	 2
 #ifdef STALE_HEAD
@@ -29,7 +31,7 @@
 byte unit[RING];		/* position of the record, and 1 */
 byte used[BLOCKS], begin_count[BLOCKS];
 byte head, count;		/* one word */
-byte oldest;
+byte oldest, second;		/* second: the copy behind the data */
 
 byte cpu, switches, killed, ended, made;
 bool inside[WRITERS], restart[WRITERS];
@@ -79,12 +81,19 @@ change:		STEP(LEAVE; h = head; c = count);
 		next = h / BLOCK * BLOCK + BLOCK;
 #ifndef OLDEST_LATE
 		if
-		:: next + BLOCK > RING ->
+		:: next + BLOCK > RING + oldest ->
 #ifdef STALE_HEAD
+			STEP(second = next + BLOCK - RING);
 			STEP(oldest = next + BLOCK - RING)
 #else
 			STEP(if :: head != h || count != c -> goto again :: else fi; ENTER);
+#ifdef COPY_LAST
+			STEP(oldest = next + BLOCK - RING);
+			STEP(second = next + BLOCK - RING; LEAVE)
+#else
+			STEP(second = next + BLOCK - RING);
 			STEP(oldest = next + BLOCK - RING; LEAVE)
+#endif
 #endif
 		:: else
 		fi;
@@ -94,7 +103,7 @@ change:		STEP(LEAVE; h = head; c = count);
 		STEP(begin_count[next / BLOCK % BLOCKS] = c);
 		STEP(head = next; count = c; LEAVE);
 #ifdef OLDEST_LATE
-		STEP(if :: next + BLOCK > RING -> oldest = next + BLOCK - RING :: else fi);
+		STEP(if :: next + BLOCK > RING -> second = next + BLOCK - RING; oldest = second :: else fi);
 #endif
 		goto again;
 one_done:	skip
@@ -127,9 +136,10 @@ again:	from = oldest;
 	od;
 	first = from;
 #ifndef ONE_LOOK
-	first = oldest;
+	first = second;
+	assert(first >= from);
 	if
-	:: first > h || first < from -> goto again
+	:: first > h -> goto again
 	:: else
 	fi;
 #endif
