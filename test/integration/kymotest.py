@@ -209,6 +209,17 @@ def state_of(pid):
     return "Z"
 
 
+def stop(*pids):
+    """
+    Stops these processes, and returns when they do nothing any more: each of their threads stops
+    for itself, some time after the signal.
+    """
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: all(state_of(f"{pid}/task/{task}") in "TZ" for pid in pids for task in os.listdir(f"/proc/{pid}/task")),
+        "the processes to stop")
+
+
 def alive(pid):
     """Returns true while the process runs; a zombie does not run."""
     return state_of(pid) != "Z"

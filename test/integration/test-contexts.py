@@ -293,7 +293,7 @@ def test_uncounted_before_ack(k):
         counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # no kernel has these
         contexts = blob(b"".join(struct.pack("<I", kind) + text(argument) for kind, argument in counters))
         for cookie in (1, 2):
-            os.kill(app.pid, signal.SIGSTOP)  # both messages have arrived before it reads
+            kymotest.stop(app.pid)  # both messages have arrived before it reads
             peer.send(CONTEXTS, struct.pack("<II", 5, len(counters)) + contexts)
             peer.send(START, struct.pack("<II", cookie, 5))
             os.kill(app.pid, signal.SIGCONT)

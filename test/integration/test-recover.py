@@ -179,9 +179,8 @@ def test_killed_record(k):
     recording = [kymotest.CLI, "record", f"--shm-path={shm}", "-o", str(out), *ROOMY, "--"]
     victim = Victim(k, 0, env={"TMPDIR": str(k.top / "tmp")}, wrap=recording)
     some_time()
-    # a process that notices the exit of another one ends the recording properly
-    for pid in processes_with(k.mark):
-        os.kill(pid, signal.SIGSTOP)
+    # a process that notices the exit of another one ends the recording
+    kymotest.stop(*processes_with(k.mark))
     kill_everything(k)
     done = recover(k, shm)
     check(not shm.exists(), "what was recovered is still there")
