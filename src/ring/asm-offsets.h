@@ -18,11 +18,13 @@
 #define KY_HOOK_RING_SIZE   48
 #define KY_HOOK_N_SPECIAL   56
 
-#define KY_STORES_CTL	0
-#define KY_STORES_HEAD	8
-#define KY_STORES_N	16
-#define KY_STORES_AT	24
-#define KY_STORES_VALUE 32
+#define KY_STORES_CTL	      0
+#define KY_STORES_HEAD	      8
+#define KY_STORES_OTHER	      16
+#define KY_STORES_OTHER_VALUE 24
+#define KY_STORES_N	      32
+#define KY_STORES_AT	      40
+#define KY_STORES_VALUE	      48
 
 /* struct kymo_piece */
 #define KY_PIECE_PTR   0

@@ -31,6 +31,8 @@ ASSERT_OFFSET(ky_hook, ring_size, KY_HOOK_RING_SIZE);
 ASSERT_OFFSET(ky_hook, n_special, KY_HOOK_N_SPECIAL);
 ASSERT_OFFSET(ky_stores, ctl, KY_STORES_CTL);
 ASSERT_OFFSET(ky_stores, head, KY_STORES_HEAD);
+ASSERT_OFFSET(ky_stores, other, KY_STORES_OTHER);
+ASSERT_OFFSET(ky_stores, other_value, KY_STORES_OTHER_VALUE);
 ASSERT_OFFSET(ky_stores, n, KY_STORES_N);
 ASSERT_OFFSET(ky_stores, store[0].at, KY_STORES_AT);
 ASSERT_OFFSET(ky_stores, store[0].value, KY_STORES_VALUE);
@@ -222,16 +224,18 @@ static void note_use(struct ky_set *set)
 }
 
 /*
- * Allows overwriting what is before position `to`. Returns false if the head has changed. The
- * control block's word is stored last: if the sequence ends between the two, the block is given up
- * again, and a reader has seen nothing.
+ * Allows overwriting what is before position `to`. Returns false if the head or the control
+ * block's word has changed. That word is stored last: if the sequence ends between the two, the
+ * block is given up again, and a reader has seen nothing.
  */
-static bool give_up_oldest(
-	struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint64_t head, uint64_t to)
+static bool give_up_oldest(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint64_t head,
+	uint64_t from, uint64_t to)
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, cpu);
 	const struct ky_stores stores = {.ctl = ctl,
 		.head = head,
+		.other = &ctl->oldest,
+		.other_value = from,
 		.n = 2,
 		.store = {{ky_geometry_oldest(&set->geo, set->base, cpu), to}, {&ctl->oldest, to}}};
 
@@ -246,14 +250,24 @@ static bool give_up_oldest(
 }
 
 /*
+ * Returns true if the daemon, as the block's word `claimed` says, takes the memory of a block that
+ * is not the current one.
+ */
+static bool is_taken(const struct ky_block_entry *block, uint64_t claimed)
+{
+	return claimed == __atomic_load_n(&block->next, __ATOMIC_RELAXED) + 1;
+}
+
+/*
  * Returns true if the consumer is through with block i, which is not the current one, and the
  * daemon does not take its memory. kept: the consumer's position.
  */
-static bool is_free(struct ky_block_entry *table, uint64_t i, uint64_t kept)
+static bool is_free(const struct ky_block_entry *table, uint64_t i, uint64_t kept)
 {
-	uint64_t next = __atomic_load_n(&table[i].next, __ATOMIC_RELAXED);
+	uint64_t claimed = __atomic_load_n(&table[i].claimed, __ATOMIC_RELAXED);
 
-	return next <= kept && __atomic_load_n(&table[i].claimed, __ATOMIC_RELAXED) != next + 1;
+	return __atomic_load_n(&table[i].next, __ATOMIC_RELAXED) <= kept &&
+	       !is_taken(&table[i], claimed);
 }
 
 /*
@@ -343,12 +357,17 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 		g->overwrite ? &ctl->oldest : &set->consumed[cpu], __ATOMIC_ACQUIRE);
 	uint64_t next = next_block(set, cpu, ky_head_pos(head, kept) - used, kept);
 	struct ky_block_entry *enter = ky_geometry_entry(g, set->base, cpu, next);
+	uint64_t claimed = __atomic_load_n(&enter->claimed, __ATOMIC_RELAXED);
+	uint64_t given_up = __atomic_load_n(&ctl->oldest, __ATOMIC_RELAXED);
 	uint64_t oldest = end_of_earlier_use(g, enter, next);
 	uint64_t begin_count = ky_head_count(
 		head, __atomic_load_n(&left->begin_count, __ATOMIC_RELAXED));
 	const struct ky_stores stores = {
 		.ctl = ctl,
 		.head = head,
+		/* The daemon may take the block's memory while this thread gets no processor. */
+		.other = &enter->claimed,
+		.other_value = claimed,
 		.n = 6,
 		/* The clock belongs to this head if the sequence still finds the same head. */
 		.store = {{&left->used, used}, {&left->next, next},
@@ -370,11 +389,13 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 		__atomic_store_n(&ctl->full_at, kept + 1, __ATOMIC_RELAXED);
 		return KY_WRITE_FULL;
 	}
+	if (ky_geometry_spreads(g) && is_taken(enter, claimed))
+		return KY_WRITE_RESTART;
 	/* Blocks that became free together are entered in any order. */
-	if (oldest > __atomic_load_n(&ctl->oldest, __ATOMIC_RELAXED)) {
+	if (oldest > given_up) {
 		if (ky_freeze_stops(g, set->base))
 			return KY_WRITE_FULL;
-		if (!give_up_oldest(hook, set, cpu, head, oldest))
+		if (!give_up_oldest(hook, set, cpu, head, given_up, oldest))
 			return KY_WRITE_RESTART;
 	}
 	note_use(set);

@@ -217,6 +217,11 @@ ky_rseq_store:
 	ldr	x10, [x1, #KY_STORES_HEAD]
 	cmp	x10, x14
 	b.ne	.Lstore_restart
+	ldr	x10, [x1, #KY_STORES_OTHER]
+	ldr	x10, [x10]
+	ldr	x11, [x1, #KY_STORES_OTHER_VALUE]
+	cmp	x10, x11
+	b.ne	.Lstore_restart
 	ldr	x8, [x1, #KY_STORES_N]
 5:	ldr	x10, [x1, #KY_STORES_AT]
 	ldr	x11, [x1, #KY_STORES_VALUE]

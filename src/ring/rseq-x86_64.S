@@ -392,8 +392,8 @@
 	ret
 
 /*
- * int ky_rseq_store(hook, stores): stores the values in order if the hook is active and this CPU's
- * ring is stores->ctl with the head stores->head.
+ * int ky_rseq_store(hook, stores): stores the values in order if the hook is active, this CPU's
+ * ring is stores->ctl with the head stores->head, and *stores->other is stores->other_value.
  */
 	.globl	ky_rseq_store
 	.hidden	ky_rseq_store
@@ -411,6 +411,10 @@ ky_rseq_store:
 	jne	.Lstore_restart
 	movq	KY_ASM_HEAD(%r9), %rax
 	cmpq	KY_STORES_HEAD(%rsi), %rax
+	jne	.Lstore_restart
+	movq	KY_STORES_OTHER(%rsi), %r8
+	movq	(%r8), %rax
+	cmpq	KY_STORES_OTHER_VALUE(%rsi), %rax
 	jne	.Lstore_restart
 	movl	KY_STORES_N(%rsi), %ecx
 5:	movq	KY_STORES_AT(%rsi), %r8

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stops one record before each of its instructions. There the program is killed, or a signal
- * handler records, or another process on the same CPU records, or the thread moves to another CPU.
- * In each case, all records that had returned are in the rings once, a snapshot counts them, and
- * others can record into the same rings. A record that waits for room gets it just before the
- * mishap.
+ * handler records, or another process on the same CPU records, or the thread moves to another CPU,
+ * or the session daemon claims the block that the record would enter. In each case, all records
+ * that had returned are in the rings once, a snapshot counts them, and others can record into the
+ * same rings. A record that waits for room gets it just before the mishap.
  *
  * The program is a traced child. Single steps find its way through the record. Then, for each
  * mishap, a breakpoint stops a new child there. If the kernel finds that a stopped thread is in a
@@ -32,7 +32,7 @@
 #define IN_HANDLER 3 /* records */
 #define WAIT_STEPS 400
 
-enum mishap { KILLED, SIGNALLED, PREEMPTED, MIGRATED, N_MISHAPS };
+enum mishap { KILLED, SIGNALLED, PREEMPTED, MIGRATED, CLAIMED, N_MISHAPS };
 enum writer { VICTIM, HANDLER, OTHER, N_WHO };
 
 /*
@@ -356,11 +356,27 @@ static void pin(pid_t pid, int cpu)
 }
 
 /*
+ * Acts as the daemon that takes the memory of the first block beyond the home blocks. Returns its
+ * number; 0 if a writer has entered it.
+ */
+static uint32_t claim(const struct situation *s)
+{
+	const struct ky_geometry *g = &current->set.geo;
+	uint32_t block = s->n_full;
+
+	if ((uint32_t)ring_of_victim()->head / g->block_size == block)
+		return 0;
+	ky_geometry_entry(g, current->set.base, (uint32_t)home, block * g->block_size)->claimed = 1;
+	return block;
+}
+
+/*
  * Lets the mishap happen. The child is at its place, or it has ended: its way differs when the
  * clock's window closes meanwhile.
  */
-static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
+static void happen(const struct situation *s, pid_t pid, enum mishap mishap, bool stopped, long cs)
 {
+	uint32_t claimed = mishap == CLAIMED ? claim(s) : 0;
 	int status;
 
 	if (current->set.wait_ns)
@@ -379,6 +395,9 @@ static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
 		ptrace(PTRACE_CONT, pid, NULL, mishap == SIGNALLED ? SIGUSR1 : 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(mishap == KILLED ? WIFSIGNALED(status) : WIFEXITED(status));
+	if (claimed)
+		assert_int_not_equal(
+			(uint32_t)ring_of_victim()->head / current->set.geo.block_size, claimed);
 }
 
 static void survive(void)
@@ -533,7 +552,7 @@ static void try_mishap(
 	assert_true(pid > 0);
 	if (n)
 		stopped = go_to(pid, steps[n], visit, &cs);
-	happen(pid, mishap, stopped, cs);
+	happen(s, pid, mishap, stopped, cs);
 	check_snapshots();
 	survive();
 	check_rings(mishap == KILLED && stopped);
@@ -552,7 +571,8 @@ static void try_all(const struct situation *s)
 	}
 	for (int m = 0; m < N_MISHAPS; m++)
 		for (unsigned int i = 0; i < n; i++)
-			try_mishap(s, (enum mishap)m, steps, i);
+			if (m != CLAIMED || (s->n_home && way->mode == KY_SET_PER_CPU))
+				try_mishap(s, (enum mishap)m, steps, i);
 }
 
 static void test_steps(void **state)

@@ -272,20 +272,22 @@ extern ky_flat_special_fn ky_flat_special;
 extern ky_word_special_fn ky_word_special;
 
 /*
- * Changes of this CPU's ring in one restartable sequence, made in this order if its head is
- * unchanged.
+ * Changes of this CPU's ring in one restartable sequence, made in this order if its head and one
+ * more word are unchanged.
  */
 struct ky_stores {
 	struct ky_ring_ctl *ctl; /* 0 */
 	uint64_t head;		 /* 8 */
-	uint64_t n;		 /* 16 */
+	const uint64_t *other;	 /* 16 */
+	uint64_t other_value;	 /* 24 */
+	uint64_t n;		 /* 32 */
 	struct {
-		uint64_t *at, value; /* 24, 32 .. */
+		uint64_t *at, value; /* 40, 48 .. */
 	} store[6];
 };
 /*
  * Makes the changes. Returns KY_WRITE_DONE, or KY_WRITE_RESTART if something else happened
- * meanwhile.
+ * meanwhile: then some of the first stores may have been made, but not the last.
  */
 int ky_rseq_store(struct ky_hook *hook, const struct ky_stores *stores);
 

@@ -10,8 +10,8 @@
 #include "svc/log.h"
 
 /*
- * A writer chooses a block, and enters it some instructions later if no other writer came first. So
- * a block that was claimed a period ago, and was not entered, is not being entered.
+ * A writer checks the claim in the restartable sequence that enters the block. So a block that was
+ * claimed a period ago, and was not entered, is not being entered.
  */
 #define PERIOD_NS (1000 * KY_NS_PER_MS)
 
