@@ -144,7 +144,7 @@ int ky_snapshot_ring(
 {
 	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, i);
 	struct ky_ring_ctl *own = ky_geometry_ctl(g, copy, i);
-	uint64_t from = UINT64_MAX;
+	uint64_t from = UINT64_MAX; /* until a writer was seen to be faster */
 	struct extent e;
 	int ret;
 
@@ -155,6 +155,8 @@ int ky_snapshot_ring(
 		ret = copy_blocks(g, base, copy, i, &e, fd);
 		if (ret == -EBADMSG)
 			return ret;
+		if (ret == -EAGAIN && fetch(&ctl->oldest) != e.oldest)
+			from = e.head;
 		if (ret == -EAGAIN)
 			continue;
 		from = first_whole(g, base, copy, i, &e);
