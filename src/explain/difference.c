@@ -204,13 +204,17 @@ static bool is_call(const struct ky_explain *x, uint32_t c)
 	       (ky_texts_end_in(name, "()", NULL) || !strncmp(name, "pthread:", 8));
 }
 
-/* Adds a component that came more often. The thread that makes a call wait says more than it. */
+/*
+ * Adds a component that came more often. The thread that makes a call wait says more than it. The
+ * load of the machine, for which a call that waits is ready afterwards, does not.
+ */
 static void add_more(struct work *w, enum ky_finding_kind kind, uint32_t c, double amount)
 {
 	double all = w->means[0][c].ns, waits = 0;
 
 	for (uint32_t k = w->first[c]; k && is_call(w->x, c); k = w->next[k])
-		waits += is_wait(w->x, k) ? w->means[0][k].ns : 0;
+		if (is_wait(w->x, k) && component(w->x, k)->kind != KY_PART_READY)
+			waits += w->means[0][k].ns;
 	if (amount <= 0 || waits <= 0 || waits < WHOLE_PART * all) {
 		add_finding(w, kind, c, amount);
 		return;

@@ -553,6 +553,18 @@ static bool waits_for_mutex(const struct ky_explanation *e)
 	return false;
 }
 
+/* It does not run, and what runs instead is not recorded. */
+static bool waits_for_others(const struct ky_explanation *e)
+{
+	for (size_t i = 0; i < e->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->chosen->findings.v[i];
+
+		if (f->is_shown && ky_finding_part(&e->x, f) == KY_PART_READY)
+			return ky_explain_has_others(&e->x);
+	}
+	return false;
+}
+
 static bool has_provider(const struct ky_explanation *e, const char *name)
 {
 	char lttng[64];
@@ -597,6 +609,8 @@ static int find_unknown(struct ky_explanation *e)
 		!has_provider(e, "statedump"))
 		r = add_unknown(e, "the name of the mutex in the program",
 			"record -t vtid,vpid,procname,ip");
+	if (!r && e->chosen && waits_for_others(e))
+		r = add_unknown(e, "which other programs ran", "as root, record -k --whole-system");
 	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
 		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
 			(unsigned long long)v->n_threadless, (unsigned long long)totals.n_events);

@@ -213,8 +213,9 @@ struct ky_explain {
 	bool is_async;
 };
 
-/* Numbers of what is no thread: a block device. */
+/* Numbers of what is no thread: a block device; the threads whose switches were not recorded. */
 #define KY_DEVICE_TID (-1000)
+#define KY_OTHERS_TID (-999)
 
 /* The thread of that number; makes it. UINT32_MAX without memory. */
 uint32_t ky_explain_thread(
@@ -222,6 +223,8 @@ uint32_t ky_explain_thread(
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
 /* Whether several processes have instances, each in one thread alone. */
 bool ky_explain_has_single_threads(const struct ky_explain *x);
+/* Whether there are gaps in what is known of the processors. */
+bool ky_explain_has_others(const struct ky_explain *x);
 void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
 /* For qsort() of arrays of pointers: the shortest, the earliest first. */

@@ -9,6 +9,29 @@
 #define NET_TX 2
 #define NET_RX 3
 
+/* Stands for all threads whose switches were not recorded. */
+static uint32_t others_thread(struct ky_account *a, uint32_t host)
+{
+	static const char name[] = "other programs";
+	uint32_t thread = ky_explain_thread(a->x, a->of->is_second, host, KY_OTHERS_TID, -1);
+
+	if (thread != UINT32_MAX)
+		a->x->threads.v[thread]->name = ky_texts_add(&a->x->names, name, sizeof(name) - 1);
+	return thread;
+}
+
+/*
+ * A trace of some processes has the switches from and to them. If another thread leaves the
+ * processor than the one that came last, it is not known who ran meanwhile.
+ */
+static void check_gap(
+	struct ky_account *a, struct ky_processor *p, uint32_t host, const struct ky_timeline *prev)
+{
+	if (!p->history.n || p->thread == (prev ? prev->thread : UINT32_MAX))
+		return;
+	p->history.v[p->history.n - 1].thread = p->others = others_thread(a, host);
+}
+
 /* A thread may run without a switch that says so; tasks of number 0 are idle. */
 static void add_switch(struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
 {
@@ -16,10 +39,11 @@ static void add_switch(struct ky_account *a, const struct ky_source_event *e, ui
 	int64_t next = ky_source_number(e, KY_FIELD_NEXT_TID, 0);
 	int64_t state = ky_source_number(e, KY_FIELD_PREV_STATE, 0);
 	struct ky_processor *p = &a->machine.processors.v[processor];
-	struct ky_timeline *t;
+	struct ky_timeline *t = prev > 0 ? ky_account_timeline(a, e->host, prev, -1) : NULL;
 
 	p->is_known = true;
-	if (prev > 0 && (t = ky_account_timeline(a, e->host, prev, -1))) {
+	check_gap(a, p, e->host, t);
+	if (t) {
 		ky_account_check(a, ky_timeline_run(t, e->ns));
 		ky_account_check(
 			a, ky_timeline_leave(t, e->ns, state == 0 || state >= 256, processor));

@@ -100,6 +100,29 @@ static void drop_idle(struct ky_culprits *c, const struct ky_explain *x)
 	c->ns -= idle;
 }
 
+static bool is_others(const struct ky_explain *x, uint32_t thread)
+{
+	return x->threads.v[thread]->tid == KY_OTHERS_TID;
+}
+
+/* Those that are not recorded are named alone, or not at all. */
+static void drop_others(struct ky_culprits *c, const struct ky_explain *x)
+{
+	int64_t ns = 0;
+	size_t n = 0;
+	bool only_others;
+
+	for (size_t i = 0; i < c->v.n; i++)
+		ns += is_others(x, c->v.v[i].thread) ? c->v.v[i].ns : 0;
+	only_others = (double)ns > (1 - MOST) * (double)c->ns;
+	for (size_t i = 0; i < c->v.n; i++) {
+		if (is_others(x, c->v.v[i].thread) == only_others)
+			c->v.v[n++] = c->v.v[i];
+	}
+	c->v.n = n;
+	c->ns = only_others ? ns : c->ns - ns;
+}
+
 /* Threads that a small part of the time is charged to are not why it waits. */
 static bool is_of_nobody(
 	const struct ky_explain *x, const struct ky_finding *f, int64_t charged, int64_t all)
@@ -158,6 +181,7 @@ int ky_culprits_find(
 		ret->ns = 0, ret->v.n = ret->via.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
+	drop_others(ret, x);
 	drop_idle(ret, x);
 	return r;
 }
@@ -566,6 +590,12 @@ static void say_ready(
 	struct ky_buf *b, struct ky_explain *x, const struct ky_culprits *c, const struct who *w)
 {
 	ky_buf_puts(b, "it is ready to run, and ");
+	if (c->ns ? is_others(x, c->v.v[0].thread) : ky_explain_has_others(x)) {
+		ky_buf_printf(b, "%s its processor instead%s",
+			c->ns ? "other programs run on" : "what runs on",
+			c->ns ? "; which ones is not recorded" : " is not recorded");
+		return;
+	}
 	if (!c->ns) {
 		ky_buf_puts(b, "no other thread is known to run on its processor, as when its "
 			       "group's processor time is limited, or a virtual machine stands");

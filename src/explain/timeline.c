@@ -149,8 +149,11 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread)
 
 uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number)
 {
-	struct ky_processor p = {
-		.trace_host = host, .number = number, .thread = UINT32_MAX, .block_ns = INT64_MIN};
+	struct ky_processor p = {.trace_host = host,
+		.number = number,
+		.thread = UINT32_MAX,
+		.others = UINT32_MAX,
+		.block_ns = INT64_MIN};
 
 	for (size_t i = 0; i < m->processors.n; i++) {
 		if (m->processors.v[i].trace_host == host && m->processors.v[i].number == number)
@@ -293,6 +296,18 @@ static bool is_of_process(const struct ky_machine *m, uint32_t thread, uint32_t 
 	return m->x->threads.v[thread]->process == m->x->threads.v[of]->process;
 }
 
+/* Which thread ran from the entry on. The newest may have left since, in a gap. */
+static uint32_t who_ran(
+	const struct ky_machine *m, const struct ky_processor *p, size_t i, uint32_t waiter)
+{
+	uint32_t thread = p->history.v[i].thread;
+	bool may_have_left = i + 1 == p->history.n && p->others != UINT32_MAX;
+
+	return may_have_left && thread != UINT32_MAX && !is_of_process(m, thread, waiter)
+		       ? p->others
+		       : thread;
+}
+
 /*
  * Returns the time in which others ran. For a thread in a chain of waits, only those of its process
  * count: others are the machine's load, and say nothing of who waits for whom.
@@ -309,11 +324,12 @@ static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint3
 		const struct ky_history *h = &p->history.v[i];
 		int64_t begin = KY_MAX(from, h->ns);
 		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
+		uint32_t thread = who_ran(m, p, i, waiter);
 
-		if (h->thread == UINT32_MAX || h->thread == waiter || end <= begin ||
-			(link->depth && !is_of_process(m, h->thread, waiter)))
+		if (thread == UINT32_MAX || thread == waiter || end <= begin ||
+			(link->depth && !is_of_process(m, thread, waiter)))
 			continue;
-		charge_work(m, c, h->thread, begin, end, link);
+		charge_work(m, c, thread, begin, end, link);
 		charged += end - begin;
 	}
 	return charged;

@@ -108,6 +108,7 @@ struct ky_processor {
 	uint32_t trace_host;
 	int64_t number;
 	uint32_t thread;  /* runs now; UINT32_MAX: none, or not known */
+	uint32_t others;  /* stands for those that ran in gaps; UINT32_MAX: no gap was found */
 	int64_t block_ns; /* a block device completed its newest request then; INT64_MIN: none */
 	int64_t block_device;
 	KY_VEC(struct ky_history) history; /* thread: which one ran; UINT32_MAX: none */

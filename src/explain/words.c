@@ -38,7 +38,7 @@ const char *ky_words_thread(const struct ky_explain *x, char *buf, size_t size, 
 	const struct ky_explain_thread *t = x->threads.v[thread];
 	const char *name = ky_texts_get(&x->names, t->name);
 
-	if (t->tid <= KY_DEVICE_TID)
+	if (t->tid <= KY_OTHERS_TID)
 		snprintf(buf, size, "%s", name);
 	else
 		snprintf(buf, size, "thread %" PRId64 "%s%s%s", t->tid, *name ? " (" : "", name,

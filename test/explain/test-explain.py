@@ -602,6 +602,53 @@ def test_limited():
     check(p.make(work), "it is ready to run, and no other thread is known to run on its processor, as when its group's")
 
 
+def test_unrecorded_switches():
+    """A trace of some processes: who came after the thread that is known to have come?"""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            p.switch(p.thread[0], 888, 0, "kworker")
+            p.spend(900)
+            p.switch(last, p.thread[0], 0, "worker")
+    def leaves(p, i, f):
+        """It continues on another processor, and comes back."""
+        if p.r.random() < .06:
+            p.switch(p.thread[0], 888, 0, "kworker")
+            p.spend(900)
+            p.cpu = 7
+            p.switch(0, p.thread[0], 0, "worker")
+            p.spend(5)
+            p.switch(p.thread[0], 0, 1, "idle")
+            p.kernel("sched_waking", 7, tid=p.thread[0])
+            p.cpu = 0
+            p.switch(999, p.thread[0], 0, "worker")
+    others = "it is ready to run, and other programs run on its processor instead; which ones is not recorded"
+    for last, how, text in ((999, work, others), (0, work, others), (0, leaves, others),
+                            (888, work, "thread 888 (kworker) runs on its processor instead")):
+        p = Kernel(75, threads=1, n=500)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        path = p.make(how)
+        check(path, text)
+        assert ("record -k --whole-system" in kymo("explain", path, "--span=shop:checkout")) == (text == others)
+
+
+def test_call_before_the_load():
+    """Slow ones make a call, and wait for a busy processor after it: the call is the cause."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            p.kernel("syscall_entry_fdatasync", p.cpu, fd=3)
+            p.switch(p.thread[0], 888, 1, "indexer")
+            p.spend(90)
+            p.kernel("sched_waking", p.cpu, tid=p.thread[0], in_interrupt=1)
+            p.spend(900)
+            p.switch(888, p.thread[0], 0, "worker")
+            p.kernel("syscall_exit_fdatasync", p.cpu, ret=0)
+    p = Kernel(76, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it runs fdatasync(), which typical ones do not (once")
+
+
 def test_many_that_run():
     """Most of the time counts, however many ran for a moment before."""
     def work(p, i, f):
