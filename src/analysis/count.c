@@ -12,12 +12,14 @@
 #include "base/processors.h"
 
 #define MAX_THREADS 64
-#define SLICE_SIZE                                                                                 \
-	((uint64_t)4 << 20) /* bytes of a trace: smaller slices cost more than they gain */
-#define AHEAD 2		    /* slices for each thread that may wait to be put together */
+#define SLICE_MIN   ((uint64_t)1 << 20) /* bytes: smaller ones cost more than they gain */
+#define SLICE_MAX   ((uint64_t)4 << 20)
+#define N_SLICES    64 /* in between: so many, which keeps all threads at work */
+#define AHEAD	    2  /* slices for each thread that may wait to be put together */
 
 struct slice {
 	struct ky_select select;
+	struct ky_spans *spans;	      /* borrowed: takes the events at once; NULL: they are kept */
 	struct ky_span_event *events; /* owned */
 	size_t n, cap;
 	uint64_t *counts; /* owned */
@@ -44,6 +46,8 @@ static int add_event(struct slice *s, const struct ky_item *item)
 
 	if (!ky_span_event_of(&e, item))
 		return 0;
+	if (s->spans)
+		return ky_spans_add_event(s->spans, &e);
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 64;
 		struct ky_span_event *more = reallocarray(s->events, cap, sizeof(*more));
@@ -162,8 +166,10 @@ static int merge_all(struct counter *c, struct ky_counts *to, struct ky_spans *s
 	for (size_t i = 0; i < c->n_slices && !r; i++) {
 		struct slice *s = &c->slices[i];
 
-		if (reads)
+		if (reads) {
+			s->spans = spans;
 			read_slice(c, s);
+		}
 		pthread_mutex_lock(&c->lock);
 		while (!reads && !s->is_ready)
 			pthread_cond_wait(&c->ready, &c->lock);
@@ -178,17 +184,21 @@ static int merge_all(struct counter *c, struct ky_counts *to, struct ky_spans *s
 	return r;
 }
 
-/* As many slices as are worth it; at least one. */
-static int make_slices(struct counter *c)
+/*
+ * As many slices as are worth it; at least one. Packets at their borders are read twice, so slices
+ * are large until near the end; but not if the events of spans have to be kept.
+ */
+static int make_slices(struct counter *c, bool has_spans)
 {
 	const struct ky_trace_reader *r = c->query->reader;
 	struct ky_select *selects;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, least;
 
 	for (size_t i = 0; i < r->n_streams; i++)
 		bytes += r->streams[i]->n_bytes;
-	if (ky_query_slices(c->query, c->n_threads > 1 ? (size_t)(bytes / SLICE_SIZE) : 1, &selects,
-		    &c->n_slices) < 0)
+	least = KY_MIN(KY_MAX(bytes / N_SLICES, SLICE_MIN), SLICE_MAX);
+	if (ky_query_slices(c->query, c->n_threads > 1 ? (size_t)(bytes / least) : 1,
+		    has_spans ? 0 : c->n_threads, &selects, &c->n_slices) < 0)
 		return -ENOMEM;
 	c->slices = calloc(c->n_slices, sizeof(*c->slices));
 	for (size_t i = 0; c->slices && i < c->n_slices; i++)
@@ -223,14 +233,17 @@ int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_
 	const struct ky_trace_reader *reader = q->reader;
 	struct counter c = {.query = q, .options = options};
 	uint8_t *want = calloc(reader->n_classes + 1, 1);
+	bool has_spans = false;
 	int r;
 
 	*to = (struct ky_counts){.of_class = calloc(reader->n_classes + 1, sizeof(uint64_t))};
 	c.n_threads = n_threads ? n_threads : ky_count_processors();
-	for (size_t i = 0; want && i < reader->n_classes; i++)
+	for (size_t i = 0; want && i < reader->n_classes; i++) {
+		has_spans = has_spans || reader->classes[i]->is_span;
 		want[i] = reader->classes[i]->is_span || q->expr ? KY_WANT_EVENT : 0;
+	}
 	c.want = want;
-	r = want && to->of_class ? make_slices(&c) : -ENOMEM;
+	r = want && to->of_class ? make_slices(&c, has_spans) : -ENOMEM;
 	if (!r)
 		r = run_threads(&c, to, spans);
 	for (size_t i = 0; c.slices && i < c.n_slices; i++) {

@@ -305,7 +305,7 @@ static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 	uint64_t n = 0;
 	int64_t more = 0;
 
-	if (ky_query_slices(&v->query, N_TAIL_SLICES, &slices, &n_slices) < 0)
+	if (ky_query_slices(&v->query, N_TAIL_SLICES, 0, &slices, &n_slices) < 0)
 		return -ENOMEM;
 	for (size_t i = n_slices; i-- > 0 && n < n_wanted && more >= 0;) {
 		more = count_slice(v, want, &slices[i]);

@@ -255,33 +255,40 @@ static size_t list_pieces(const struct ky_query *q, struct piece *to, uint64_t *
 	return n;
 }
 
+/* The bytes of a slice, if those of the rest are left. */
+static uint64_t slice_size(uint64_t bytes, uint64_t rest, size_t n, size_t readers)
+{
+	return readers ? KY_MAX(rest / (2 * readers), bytes / n) : bytes / n;
+}
+
 /*
  * Cuts where so many bytes of each slice were passed, at places that begin later than the last cut.
  */
-static size_t cut(const struct ky_query *q, struct ky_select *slices, size_t n,
+static size_t cut(const struct ky_query *q, struct ky_select *slices, size_t n, size_t readers,
 	const struct piece *pieces, size_t n_pieces, uint64_t bytes)
 {
-	uint64_t passed = 0;
+	uint64_t passed = 0, end = 0; /* of the slice, in bytes */
 	size_t k = 0;
 
 	slices[0] = q->select;
+	end = slice_size(bytes, bytes, n, readers);
 	for (size_t i = 0; i < n_pieces && k + 1 < n; i++) {
-		if (passed >= bytes / n * (k + 1) &&
-			pieces[i].ns > (k ? slices[k].slice_begin_ns : pieces[0].ns)) {
+		if (passed >= end && pieces[i].ns > (k ? slices[k].slice_begin_ns : pieces[0].ns)) {
 			slices[k + 1] = slices[k];
 			slices[k].has_slice_end = true;
 			slices[k].slice_end_ns = pieces[i].ns;
 			k++;
 			slices[k].has_slice_begin = true;
 			slices[k].slice_begin_ns = pieces[i].ns;
+			end += slice_size(bytes, bytes - KY_MIN(end, bytes), n, readers);
 		}
 		passed += pieces[i].bytes;
 	}
 	return k + 1;
 }
 
-int ky_query_slices(
-	const struct ky_query *q, size_t n, struct ky_select **ret_slices, size_t *ret_n)
+int ky_query_slices(const struct ky_query *q, size_t n, size_t readers,
+	struct ky_select **ret_slices, size_t *ret_n)
 {
 	struct piece *pieces;
 	struct ky_select *slices;
@@ -302,7 +309,7 @@ int ky_query_slices(
 		return -ENOMEM;
 	}
 	n_pieces = list_pieces(q, pieces, &bytes);
-	*ret_n = cut(q, slices, n, pieces, n_pieces, bytes);
+	*ret_n = cut(q, slices, n, readers, pieces, n_pieces, bytes);
 	*ret_slices = slices;
 	free(pieces);
 	return 0;
