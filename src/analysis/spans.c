@@ -3,29 +3,38 @@
  * A span is a pair of events with the same name and the same number: a thread's, or the span's own.
  * A table has the spans that have begun. If several have the same name and number, the one that
  * began last ends first, as nested calls do.
+ *
+ * Most spans end before those that began before them in their thread. So a thread's spans are put
+ * into the table only when another than its innermost one is looked for.
  */
 #include "analysis/spans.h"
+
+/* A begin, or an end that looks for its begin. */
+struct ky_span_begin {
+	struct ky_span_name *name;
+	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
+	uint64_t id;
+	const struct ky_stream *stream;
+	struct thread *thread; /* NULL: not of a thread */
+	int64_t ns;
+	const char *key; /* key_len bytes */
+	size_t key_len;
+	uint64_t number;
+	struct ky_span_owner owner;
+};
 
 /* A span that has begun, and not ended yet. */
 struct ky_open_span {
 	struct ky_hnode node;
+	struct ky_span_begin b;	    /* its key is behind this structure */
 	struct ky_open_span *below; /* same name and number, began before; not in the table */
-	struct ky_span_name *name;
-	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
-	uint64_t id;
-	const struct ky_stream *stream; /* of its begin */
-	struct thread *thread;		/* NULL: not of a thread */
-	struct ky_open_span *outer;	/* the span of the thread that was begun before */
-	uint64_t inner_ns;		/* of the spans that were begun in it and have ended */
-	int64_t begin_ns;
-	struct ky_open_span *last; /* of a queue, in its first: the one that began last */
-	const char *key;	   /* behind the structure, key_len bytes */
-	size_t key_len;
-	uint64_t number; /* of its begin */
-	uint64_t parent; /* number of the begin of `outer` at that time, or 0 */
-	struct ky_span_owner owner;
+	struct ky_open_span *outer; /* the span of the thread that was begun before */
+	uint64_t inner_ns;	    /* of the spans that were begun in it and have ended */
+	struct ky_open_span *last;  /* of a queue, in its first: the one that began last */
+	uint64_t parent;	    /* number of the begin of `outer` at that time, or 0 */
 	unsigned depth;
-	bool crosses; /* `outer` ended before it */
+	bool crosses;	  /* `outer` ended before it */
+	bool is_in_table; /* it, or it is below one that is */
 };
 
 /* The open spans of a thread, the last one first. */
@@ -86,11 +95,11 @@ int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r)
 static bool is_complete(
 	const struct ky_spans *s, const struct ky_open_span *o, const struct ky_stream *stream)
 {
-	if (o->begin_ns >= get_time(&s->of_all, 0))
+	if (o->b.ns >= get_time(&s->of_all, 0))
 		return true;
-	if (o->trace && o->stream == stream && ky_stream_is_of_thread(stream))
-		return o->begin_ns >= get_time(&s->of_stream, stream->rank);
-	return o->trace && o->begin_ns >= get_time(&s->of_trace, o->trace->group);
+	if (o->b.trace && o->b.stream == stream && ky_stream_is_of_thread(stream))
+		return o->b.ns >= get_time(&s->of_stream, stream->rank);
+	return o->b.trace && o->b.ns >= get_time(&s->of_trace, o->b.trace->group);
 }
 
 /* --- spans --- */
@@ -130,10 +139,10 @@ static struct ky_span_name *find_name(
 	return found;
 }
 
-static uint32_t hash_of(const struct ky_open_span *o)
+static uint32_t hash_of(const struct ky_span_begin *b)
 {
-	const uint64_t group = o->trace ? o->trace->group + 1 : 0;
-	const uint64_t key[] = {(uintptr_t)o->name, group, o->id};
+	const uint64_t group = b->trace ? b->trace->group + 1 : 0;
+	const uint64_t key[] = {(uintptr_t)b->name, group, b->id};
 
 	return ky_hash_words(key, KY_ARRAY_SIZE(key));
 }
@@ -144,39 +153,58 @@ static bool is_same_trace(const struct ky_trace *x, const struct ky_trace *y)
 	return x == y || (x && y && x->group == y->group);
 }
 
-static struct ky_open_span *find_open(const struct ky_spans *s, const struct ky_open_span *like)
+static struct ky_open_span *find_open(const struct ky_spans *s, const struct ky_span_begin *like)
 {
 	for (struct ky_hnode *n = ky_htab_first(&s->open, hash_of(like)); n; n = ky_htab_next(n)) {
 		struct ky_open_span *o = ky_container_of(n, struct ky_open_span, node);
 
-		if (o->name == like->name && o->id == like->id &&
-			is_same_trace(o->trace, like->trace) && o->key_len == like->key_len &&
-			(!like->key_len || !memcmp(o->key, like->key, like->key_len)))
+		if (o->b.name == like->name && o->b.id == like->id &&
+			is_same_trace(o->b.trace, like->trace) && o->b.key_len == like->key_len &&
+			(!like->key_len || !memcmp(o->b.key, like->key, like->key_len)))
 			return o;
 	}
 	return NULL;
 }
 
-static struct ky_open_span *copy_open(const struct ky_open_span *span)
+static struct ky_open_span *copy_open(struct ky_spans *s, const struct ky_span_begin *span)
 {
-	struct ky_open_span *o = malloc(sizeof(*o) + span->key_len);
+	struct ky_open_span *o = span->key_len ? NULL : s->unused;
 
+	if (o)
+		s->unused = o->below;
+	else
+		o = malloc(sizeof(*o) + span->key_len);
 	if (!o)
 		return NULL;
-	*o = *span;
+	/* One by one: the compiler would clear it in a way that takes long to start. */
+	o->b = *span;
 	if (span->key_len)
 		memcpy(o + 1, span->key, span->key_len);
-	o->key = (const char *)(o + 1);
+	o->b.key = (const char *)(o + 1);
+	o->below = o->outer = NULL;
 	o->last = o;
+	o->inner_ns = o->parent = 0;
+	o->depth = 0;
+	o->crosses = o->is_in_table = false;
 	return o;
 }
 
-/* Adds a span behind those that began before. */
-static int enqueue(struct ky_spans *s, const struct ky_open_span *span)
+static void drop_open(struct ky_spans *s, struct ky_open_span *o)
 {
-	struct ky_open_span *o = copy_open(span), *first = find_open(s, span);
+	if (o->b.key_len) {
+		free(o);
+		return;
+	}
+	o->below = s->unused;
+	s->unused = o;
+}
 
-	if (!o || (!first && ky_htab_add(&s->open, &o->node, hash_of(o)) < 0)) {
+/* Adds a span behind those that began before. */
+static int enqueue(struct ky_spans *s, const struct ky_span_begin *span)
+{
+	struct ky_open_span *o = copy_open(s, span), *first = find_open(s, span);
+
+	if (!o || (!first && ky_htab_add(&s->open, &o->node, hash_of(&o->b)) < 0)) {
 		free(o);
 		return -ENOMEM;
 	}
@@ -184,49 +212,81 @@ static int enqueue(struct ky_spans *s, const struct ky_open_span *span)
 		first->last->below = o;
 		first->last = o;
 	}
-	o->name->n_open++;
+	o->is_in_table = true;
+	o->b.name->n_open++;
 	return 0;
 }
 
-/* Adds a span, in the table's place of the one below it. */
-static int begin(struct ky_spans *s, const struct ky_open_span *span)
+/* Adds a span to the table, in the place of the one below it. */
+static int add_to_table(struct ky_spans *s, struct ky_open_span *o)
 {
-	struct ky_open_span *o = copy_open(span);
+	o->below = find_open(s, &o->b);
+	if (o->below)
+		ky_htab_remove(&s->open, &o->below->node);
+	if (ky_htab_add(&s->open, &o->node, hash_of(&o->b)) < 0) {
+		if (o->below)
+			ky_htab_add(&s->open, &o->below->node,
+				hash_of(&o->b)); /* has room: it was there */
+		return -ENOMEM;
+	}
+	o->is_in_table = true;
+	return 0;
+}
+
+/* Adds those spans of a thread that only its list has: the last ones that began. */
+static int add_all_to_table(struct ky_spans *s, struct thread *t)
+{
+	struct ky_open_span *next = NULL, *o = t->innermost;
+	int r = 0;
+
+	/* From the outermost on: `below`, which they do not have yet, turns the list round. */
+	for (; o && !o->is_in_table; o = o->outer) {
+		o->below = next;
+		next = o;
+	}
+	for (o = next; o; o = next) {
+		next = o->below;
+		o->below = NULL;
+		r = r ? r : add_to_table(s, o);
+	}
+	return r;
+}
+
+static int begin(struct ky_spans *s, const struct ky_span_begin *span)
+{
+	struct ky_open_span *o = copy_open(s, span);
 
 	if (!o)
 		return -ENOMEM;
-	o->below = find_open(s, span);
-	if (o->below)
-		ky_htab_remove(&s->open, &o->below->node);
-	if (ky_htab_add(&s->open, &o->node, hash_of(o)) < 0) {
-		if (o->below)
-			ky_htab_add(
-				&s->open, &o->below->node, hash_of(o)); /* has room: it was there */
-		free(o);
+	if (!o->b.thread && add_to_table(s, o)) {
+		drop_open(s, o);
 		return -ENOMEM;
 	}
-	o->name->n_open++;
-	if (o->thread) {
-		o->outer = o->thread->innermost;
-		o->thread->innermost = o;
+	o->b.name->n_open++;
+	if (o->b.thread) {
+		o->outer = o->b.thread->innermost;
+		o->b.thread->innermost = o;
 	}
 	if (o->outer) {
-		o->parent = o->outer->number;
+		o->parent = o->outer->b.number;
 		o->depth = o->outer->depth + 1;
 	}
 	return 0;
 }
 
-static struct thread *find_thread(struct ky_spans *s, const struct ky_open_span *span)
+static struct thread *find_thread(struct ky_spans *s, const struct ky_span_begin *span)
 {
 	const uint64_t key[] = {span->trace->group, span->id};
-	uint32_t hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
-	struct thread *t;
+	struct thread *t = s->last_thread;
+	uint32_t hash;
 
+	if (t && t->group == key[0] && t->id == key[1])
+		return t;
+	hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
 	for (struct ky_hnode *n = ky_htab_first(&s->threads, hash); n; n = ky_htab_next(n)) {
 		t = ky_container_of(n, struct thread, node);
 		if (t->group == key[0] && t->id == key[1])
-			return t;
+			return s->last_thread = t;
 	}
 	t = calloc(1, sizeof(*t));
 	if (!t || ky_htab_add(&s->threads, &t->node, hash) < 0) {
@@ -235,13 +295,13 @@ static struct thread *find_thread(struct ky_spans *s, const struct ky_open_span 
 	}
 	t->group = key[0];
 	t->id = key[1];
-	return t;
+	return s->last_thread = t;
 }
 
 /* Removes a span from its thread's list, at any position. Those that began in it cross its end. */
 static void leave_thread(struct ky_open_span *o)
 {
-	struct ky_open_span **at = o->thread ? &o->thread->innermost : NULL;
+	struct ky_open_span **at = o->b.thread ? &o->b.thread->innermost : NULL;
 
 	while (at && *at && *at != o) {
 		(*at)->crosses = true;
@@ -254,33 +314,33 @@ static void leave_thread(struct ky_open_span *o)
 /* Remembers the longest span of its name. */
 static int compare_longest(const struct ky_open_span *o, uint64_t ns)
 {
-	struct ky_span_name *n = o->name;
+	struct ky_span_name *n = o->b.name;
 	char *key;
 
 	if (n->ns.n && ns <= n->ns.max)
 		return 0;
-	key = strndup(o->key, o->key_len);
+	key = strndup(o->b.key, o->b.key_len);
 	if (!key)
 		return -ENOMEM;
 	free(n->longest_key);
 	n->longest_key = key;
-	n->longest_ns = o->begin_ns;
+	n->longest_ns = o->b.ns;
 	return 0;
 }
 
 static int report_ended(
 	const struct ky_spans *s, const struct ky_open_span *o, uint64_t ns, uint64_t self_ns)
 {
-	const struct ky_ended_span e = {.name = o->name,
-		.begin = o->number,
+	const struct ky_ended_span e = {.name = o->b.name,
+		.begin = o->b.number,
 		.end = s->n_events,
 		.parent = o->parent,
-		.begin_ns = o->begin_ns,
+		.begin_ns = o->b.ns,
 		.ns = ns,
 		.self_ns = self_ns,
-		.owner = o->owner,
-		.key = o->key,
-		.key_len = o->key_len,
+		.owner = o->b.owner,
+		.key = o->b.key,
+		.key_len = o->b.key_len,
 		.depth = o->depth,
 		.crosses = o->crosses,
 		.outer = o->outer};
@@ -294,38 +354,59 @@ static int add_duration(const struct ky_spans *s, struct ky_open_span *o, uint64
 	uint64_t self_ns = ns > o->inner_ns ? ns - o->inner_ns : 0;
 	int r = compare_longest(o, ns);
 
-	if (o->outer && o->thread)
+	if (o->outer && o->b.thread)
 		o->outer->inner_ns += ns;
-	o->name->self_ns += self_ns;
+	o->b.name->self_ns += self_ns;
 	if (!r)
 		r = report_ended(s, o, ns, self_ns);
-	return r ? r : ky_histogram_add(&o->name->ns, ns);
+	return r ? r : ky_histogram_add(&o->b.name->ns, ns);
 }
 
-static int end(struct ky_spans *s, const struct ky_open_span *span, int64_t ns)
+/* Takes an open span out of the table. NULL: there is none. */
+static int take_from_table(
+	struct ky_spans *s, const struct ky_span_begin *like, struct ky_open_span **ret)
 {
-	struct ky_open_span *o = find_open(s, span);
-	int r;
+	struct ky_open_span *o;
 
-	if (!o) {
-		span->name->n_unbegun++;
+	if (like->thread && add_all_to_table(s, like->thread))
+		return -ENOMEM;
+	*ret = o = find_open(s, like);
+	if (!o)
 		return 0;
-	}
 	ky_htab_remove(&s->open, &o->node);
 	if (o->below) {
 		o->below->last = o->last;
-		ky_htab_add(
-			&s->open, &o->below->node, hash_of(o->below)); /* has room: the other's */
+		ky_htab_add(&s->open, &o->below->node,
+			hash_of(&o->below->b)); /* has room: the other's */
 	}
-	o->name->n_open--;
+	return 0;
+}
+
+/* True if no other span than the innermost one of the thread can be meant. */
+static bool ends_innermost(const struct ky_span_begin *span)
+{
+	const struct ky_open_span *o = span->thread ? span->thread->innermost : NULL;
+
+	return o && o->b.name == span->name && !o->is_in_table;
+}
+
+static int end(struct ky_spans *s, const struct ky_span_begin *span)
+{
+	struct ky_open_span *o = ends_innermost(span) ? span->thread->innermost : NULL;
+	int r = o ? 0 : take_from_table(s, span, &o);
+
+	if (!o) {
+		span->name->n_unbegun += !r;
+		return r;
+	}
+	o->b.name->n_open--;
 	leave_thread(o);
-	if (is_complete(s, o, span->stream)) {
-		r = add_duration(s, o, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
-	} else {
-		o->name->n_cut++;
-		r = 0;
-	}
-	free(o);
+	if (is_complete(s, o, span->stream))
+		r = add_duration(
+			s, o, span->ns > o->b.ns ? (uint64_t)span->ns - (uint64_t)o->b.ns : 0);
+	else
+		o->b.name->n_cut++;
+	drop_open(s, o);
 	return r;
 }
 
@@ -338,6 +419,7 @@ bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item)
 	if (item->kind != KY_ITEM_EVENT)
 		return true;
 	ret->name = item->event->name;
+	ret->class = item->event->index;
 	ret->ns = item->ns;
 	ret->is_async = d->have & 1u << KY_ROLE_ASYNC_ID;
 	role = ret->is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
@@ -352,25 +434,25 @@ struct ky_span_name *ky_spans_name(struct ky_spans *s, const char *name)
 
 int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 {
-	struct ky_open_span span = {.name = p->name,
+	struct ky_span_begin span = {.name = p->name,
 		.trace = p->trace,
 		.id = ky_hash(p->key, p->key_len),
 		.stream = p->stream,
-		.begin_ns = p->ns,
+		.ns = p->ns,
 		.key = p->key,
 		.key_len = p->key_len,
 		.number = ++s->n_events,
 		.owner = s->owner};
 
 	if (!p->is_begin)
-		return end(s, &span, p->ns);
+		return end(s, &span);
 	return p->is_fifo ? enqueue(s, &span) : begin(s, &span);
 }
 
 /* Finds out what events of this name do. NULL: no memory. */
 static const struct ky_span_role *find_role(struct ky_spans *s, const struct ky_span_event *e)
 {
-	struct ky_span_role *role = &s->roles[(uintptr_t)e->name / 16 % KY_SPAN_ROLES];
+	struct ky_span_role *role = &s->roles[e->class % KY_SPAN_ROLES];
 	size_t len;
 
 	if (ky_likely(role->event == e->name && role->is_async == e->is_async))
@@ -388,8 +470,8 @@ static const struct ky_span_role *find_role(struct ky_spans *s, const struct ky_
 
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 {
-	struct ky_open_span span = {
-		.begin_ns = e->ns, .id = e->id, .stream = e->stream, .owner = s->owner};
+	struct ky_span_begin span = {
+		.ns = e->ns, .id = e->id, .stream = e->stream, .owner = s->owner};
 	const struct ky_span_role *role;
 
 	if (!e->name)
@@ -407,7 +489,7 @@ int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 		if (!span.thread)
 			return -ENOMEM;
 	}
-	return role->is_begin ? begin(s, &span) : end(s, &span, e->ns);
+	return role->is_begin ? begin(s, &span) : end(s, &span);
 }
 
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
@@ -419,7 +501,7 @@ int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 
 const struct ky_span_name *ky_open_span_name(const struct ky_open_span *o)
 {
-	return o->name;
+	return o->b.name;
 }
 
 const struct ky_open_span *ky_open_span_outer(const struct ky_open_span *o)
@@ -455,20 +537,35 @@ int ky_spans_finish(struct ky_spans *s)
 	return 0;
 }
 
+static void free_below(struct ky_open_span *o)
+{
+	struct ky_open_span *below;
+
+	for (; o; o = below) {
+		below = o->below;
+		free(o);
+	}
+}
+
 void ky_spans_deinit(struct ky_spans *s)
 {
 	struct ky_hnode *n, *tmp;
 	size_t i;
 
-	ky_htab_foreach(&s->open, i, n, tmp)
+	ky_htab_foreach(&s->threads, i, n, tmp)
 	{
-		struct ky_open_span *o = ky_container_of(n, struct ky_open_span, node), *below;
+		struct ky_open_span *o = ky_container_of(n, struct thread, node)->innermost, *outer;
 
-		for (; o; o = below) {
-			below = o->below;
+		for (; o && !o->is_in_table; o = outer) {
+			outer = o->outer;
 			free(o);
 		}
 	}
+	ky_htab_foreach(&s->open, i, n, tmp)
+	{
+		free_below(ky_container_of(n, struct ky_open_span, node));
+	}
+	free_below(s->unused);
 	ky_htab_foreach(&s->names, i, n, tmp)
 	{
 		struct ky_span_name *name = ky_container_of(n, struct ky_span_name, node);

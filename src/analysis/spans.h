@@ -54,6 +54,7 @@ struct ky_span_times {
 struct ky_span_event {
 	const struct ky_stream *stream;
 	const char *name; /* of the event; NULL: records are missing until ns */
+	size_t class;	  /* its index */
 	uint64_t id;
 	int64_t ns;
 	bool is_async;
@@ -91,10 +92,12 @@ struct ky_span_role {
 #define KY_SPAN_ROLES 64
 
 struct ky_spans {
-	struct ky_span_role roles[KY_SPAN_ROLES]; /* of the last events, by their names' address */
+	struct ky_span_role roles[KY_SPAN_ROLES]; /* of the last events, by their class */
 	struct ky_htab names;			  /* struct ky_span_name */
 	struct ky_htab threads;			  /* struct thread: the open spans of each */
-	struct ky_htab open;
+	struct thread *last_thread;		  /* of an event; NULL: none yet */
+	struct ky_htab open;	     /* but those that only their thread's list has yet */
+	struct ky_open_span *unused; /* for the next ones; linked by `below` */
 	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */
 	struct ky_span_times of_stream, of_trace, of_all;
 	struct ky_span_name *

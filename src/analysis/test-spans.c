@@ -162,6 +162,64 @@ static void test_many(void **state)
 	ky_spans_deinit(&s);
 }
 
+/* The begins that are open, and what the last end found. */
+struct model {
+	uint64_t tid[20000], number[20000], began_last;
+	int name[20000];
+	size_t n;
+	bool has_ended;
+};
+
+static int note_ended(void *arg, const struct ky_ended_span *e)
+{
+	struct model *m = arg;
+
+	m->has_ended = true;
+	m->began_last = e->begin;
+	return 0;
+}
+
+/* An end has the newest begin of its name and thread, whatever else is open. */
+static void test_random(void **state)
+{
+	static const char *const begins[] = {"a:f_begin", "a:g_begin", "a:h_begin"};
+	static const char *const ends[] = {"a:f_end", "a:g_end", "a:h_end"};
+	static struct model m;
+	struct ky_spans s = {.ended = note_ended, .arg = &m};
+
+	(void)state;
+	srand(1);
+	for (uint64_t i = 1; i <= 20000; i++) {
+		int name = rand() % 3;
+		uint64_t tid = (uint64_t)rand() % 4;
+		/* Trees of calls, then ends in any order. */
+		bool is_begin = i % 1000 < 500 ? rand() % 2 : rand() % 5 < 2;
+		size_t k = m.n;
+
+		if (is_begin) {
+			feed(&s, begins[name], tid, (int64_t)i);
+			m.tid[m.n] = tid;
+			m.name[m.n] = name;
+			m.number[m.n++] = i;
+			continue;
+		}
+		while (k && (m.tid[k - 1] != tid || (m.name[k - 1] != name && i % 1000 >= 500)))
+			k--;
+		m.has_ended = false;
+		feed(&s, ends[k ? m.name[k - 1] : name], tid, (int64_t)i);
+		assert_int_equal(m.has_ended, k > 0);
+		if (!k)
+			continue;
+		assert_int_equal(m.began_last, m.number[k - 1]);
+		for (m.n--; k <= m.n; k++) {
+			m.tid[k - 1] = m.tid[k];
+			m.name[k - 1] = m.name[k];
+			m.number[k - 1] = m.number[k];
+		}
+	}
+	ky_spans_deinit(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
