@@ -157,8 +157,9 @@ void ky_before_add_traits(struct ky_account *a, struct ky_instance *i, int64_t t
 void ky_account_charge_condition(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
 void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t);
+/* held: the mutex, as the process knows it that held it. */
 void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
-	const struct ky_mutex *mutex, int64_t from, int64_t to);
+	const struct ky_mutex *mutex, const struct ky_mutex *held, int64_t from, int64_t to);
 
 /* --- locking.c --- */
 

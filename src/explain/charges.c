@@ -57,6 +57,7 @@ static void add_wait(struct ky_account *a, struct ky_instance *i, const struct k
 /* The three kinds of waits: for a mutex, for a thread, for a processor. */
 struct wait_for {
 	const struct ky_mutex *mutex;
+	uint64_t address; /* of the mutex, as the waiter knows it */
 	uint32_t thread, processor;
 };
 
@@ -80,7 +81,7 @@ static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_
 		&(struct ky_wait){.component = component,
 			.n = 1,
 			.n_holders = c.n_holders,
-			.mutex = wait->mutex ? wait->mutex->address : 0,
+			.mutex = wait->address,
 			.ns = to - from,
 			.charged = target.charged});
 }
@@ -118,9 +119,10 @@ void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t)
 }
 
 void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
-	const struct ky_mutex *mutex, int64_t from, int64_t to)
+	const struct ky_mutex *mutex, const struct ky_mutex *held, int64_t from, int64_t to)
 {
-	const struct wait_for wait = {.mutex = mutex, .thread = UINT32_MAX};
+	const struct wait_for wait = {
+		.mutex = held, .address = mutex->address, .thread = UINT32_MAX};
 
 	for (size_t i = 0; i < t->active.n; i++)
 		charge(a, t, t->active.v[i], ky_window_top(t->active.v[i]), &wait, from, to);

@@ -89,8 +89,7 @@ static void request_lock(struct ky_account *a, struct ky_timeline *t,
 
 	if (ky_timeline_is_locking(t))
 		ky_windows_pop(a, t, t->stack.n - 1, e->ns);
-	if (m->open.n)
-		m->is_contended = true;
+	ky_locks_expect(&a->machine.locks, m, e->ns);
 	ky_windows_push(a, t, &f);
 }
 
@@ -110,13 +109,16 @@ static void hold_lock(struct ky_account *a, struct ky_timeline *t, const struct 
 static void acquire_lock(struct ky_account *a, struct ky_timeline *t,
 	const struct ky_source_event *e, struct ky_mutex *m)
 {
+	const struct ky_mutex *alias = NULL;
 	int64_t waited = 0;
 
 	if (ky_timeline_is_locking(t)) {
 		int64_t from = t->stack.v[t->stack.n - 1].begin_ns;
 
 		waited = e->ns - from;
-		ky_account_charge_lock(a, t, m, from, e->ns);
+		if (waited >= SHORT_WAIT_NS && !ky_mutex_was_held(m, t->thread, from, e->ns))
+			alias = ky_locks_find_alias(&a->machine.locks, m, from, e->ns);
+		ky_account_charge_lock(a, t, m, alias ? alias : m, from, e->ns);
 		ky_windows_pop(a, t, t->stack.n - 1, e->ns);
 	}
 	if (!ky_source_number(e, KY_FIELD_STATUS, 0))
@@ -132,7 +134,7 @@ static void try_lock(struct ky_account *a, struct ky_timeline *t, const struct k
 	if (failed && m->open.n)
 		m->is_contended = true;
 	if (t->tried == m) {
-		ky_account_charge_lock(a, t, m, t->try_ns, e->ns);
+		ky_account_charge_lock(a, t, m, m, t->try_ns, e->ns);
 		t->try_ns = e->ns;
 	}
 	if (failed && t->tried != m) {

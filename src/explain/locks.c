@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/locks.h"
 
+#define LATE_NS	    500000 /* a release may be recorded so long after the next acquisition */
+#define PAGE_PLACES 4096u
+#define N_AGREE	    3
+
+static uint32_t place_hash(uint64_t address)
+{
+	uint64_t place = address % PAGE_PLACES;
+
+	return ky_hash_words(&place, 1);
+}
+
 struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t address)
 {
 	const uint64_t key[] = {process, address};
@@ -19,6 +30,11 @@ struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t add
 	}
 	m->process = process;
 	m->address = address;
+	if (ky_htab_add(&l->by_place, &m->same_place, place_hash(address)) < 0) {
+		ky_htab_remove(&l->table, &m->node);
+		free(m);
+		return NULL;
+	}
 	return m;
 }
 
@@ -64,6 +80,10 @@ int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns)
 		return 0;
 	}
 	hold = *h;
+	if (!m->held_to) {
+		m->held_from = hold.from;
+		m->held_to = ns;
+	}
 	*h = m->open.v[--m->open.n];
 	return add_closed(m, hold, ns);
 }
@@ -86,6 +106,99 @@ void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns)
 		h->is_lent = false;
 		h->from = ns;
 	}
+}
+
+/* --- mutexes that processes share --- */
+
+bool ky_mutex_was_held(const struct ky_mutex *m, uint32_t waiter, int64_t from, int64_t to)
+{
+	for (size_t i = 0; i < m->open.n; i++) {
+		if (m->open.v[i].thread != waiter && !m->open.v[i].is_lent)
+			return true;
+	}
+	for (size_t i = m->closed.n; i-- > 0 && m->closed.v[i].to > from;) {
+		if (m->closed.v[i].thread != waiter && m->closed.v[i].from < to)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the two were held at the same time: then they are two. */
+static bool overlaps(const struct ky_mutex *m, const struct ky_mutex *c)
+{
+	const int64_t late = m->held_to + LATE_NS;
+
+	for (size_t i = 0; i < c->open.n; i++) {
+		if (c->open.v[i].from < m->held_from)
+			return true;
+	}
+	for (size_t i = c->closed.n; i-- > 0 && c->closed.v[i].to > late;) {
+		if (c->closed.v[i].from < m->held_from)
+			return true;
+	}
+	return false;
+}
+
+/* Whether it was held for most of the wait, to its end. */
+static bool explains(const struct ky_mutex *c, int64_t from, int64_t to)
+{
+	int64_t held = 0, end = INT64_MIN;
+
+	for (size_t i = 0; i < c->open.n && !c->open.v[i].is_lent; i++) {
+		held += to - KY_MAX(from, c->open.v[i].from);
+		end = to;
+	}
+	for (size_t i = c->closed.n; i-- > 0 && c->closed.v[i].to > from;) {
+		held += c->closed.v[i].to - KY_MAX(from, c->closed.v[i].from);
+		end = KY_MAX(end, c->closed.v[i].to);
+	}
+	return held >= (to - from) / 5 * 4 && end >= to - LATE_NS;
+}
+
+void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns)
+{
+	if (m->held_to && ns > m->held_to + LATE_NS) {
+		m->n_differ += m->alias && overlaps(m, m->alias);
+		m->held_to = 0;
+	}
+	if (m->open.n) {
+		m->is_contended = true;
+		return;
+	}
+	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address)); n;
+		n = ky_htab_next(n)) {
+		struct ky_mutex *c = ky_container_of(n, struct ky_mutex, same_place);
+
+		if (c->process != m->process && c->open.n)
+			c->is_contended = true;
+	}
+}
+
+static struct ky_mutex *first_alias(
+	const struct ky_locks *l, const struct ky_mutex *m, int64_t from, int64_t to)
+{
+	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address)); n;
+		n = ky_htab_next(n)) {
+		struct ky_mutex *c = ky_container_of(n, struct ky_mutex, same_place);
+
+		if (c->process != m->process && explains(c, from, to))
+			return c;
+	}
+	return NULL;
+}
+
+const struct ky_mutex *ky_locks_find_alias(
+	struct ky_locks *l, struct ky_mutex *m, int64_t from, int64_t to)
+{
+	if (m->alias && !explains(m->alias, from, to))
+		m->n_differ++;
+	else if (m->alias || (m->alias = first_alias(l, m, from, to)))
+		m->n_agree++;
+	if (m->n_differ > m->n_agree) {
+		m->alias = NULL;
+		m->n_agree = m->n_differ = 0;
+	}
+	return m->n_agree >= N_AGREE && m->n_agree > 3 * m->n_differ ? m->alias : NULL;
 }
 
 void ky_locks_forget(struct ky_locks *l)
@@ -113,4 +226,5 @@ void ky_locks_deinit(struct ky_locks *l)
 		free(m);
 	}
 	ky_htab_deinit(&l->table);
+	ky_htab_deinit(&l->by_place);
 }

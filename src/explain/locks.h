@@ -2,6 +2,10 @@
 /*
  * Holders of mutexes, and when: the holds that are open, and the newest closed ones of mutexes that
  * some thread had to wait for. Times come in ascending order.
+ *
+ * Processes may share a mutex, each at its own address. The trace does not say so. Two are taken
+ * for one if they are at the same place of a page, waits for one end when the other is released,
+ * and the two are not held at the same time.
  */
 #ifndef EXPLAIN_LOCKS_H
 #define EXPLAIN_LOCKS_H
@@ -25,12 +29,17 @@ struct ky_mutex {
 	uint64_t address;
 	uint64_t process;
 	bool is_contended;
+	struct ky_hnode same_place; /* of mutexes at the same place of a page */
+	struct ky_mutex *alias;	    /* perhaps the same mutex, in another process */
+	uint32_t n_agree, n_differ; /* how often the alias did as if it were, and not */
+	int64_t held_from, held_to; /* a hold that is to be compared with the alias's; or 0 */
 	KY_VEC(struct ky_hold) open;
 	KY_VEC(struct ky_hold) closed; /* in order of their ends; only if it is contended */
 };
 
 struct ky_locks {
 	struct ky_htab table;
+	struct ky_htab by_place;
 };
 
 /* Finds or adds a mutex. NULL without memory. */
@@ -41,6 +50,13 @@ int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns);
 /* The thread waits for a condition, until it has the mutex again. */
 int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns);
 void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns);
+/* Whether other threads of the process held it in that time. */
+bool ky_mutex_was_held(const struct ky_mutex *m, uint32_t waiter, int64_t from, int64_t to);
+/* A thread begins to wait for it. */
+void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns);
+/* Which other process's mutex explains a wait that no holder of this process does; or NULL. */
+const struct ky_mutex *ky_locks_find_alias(
+	struct ky_locks *l, struct ky_mutex *m, int64_t from, int64_t to);
 /* Events were lost: who holds what is not known any more. */
 void ky_locks_forget(struct ky_locks *l);
 void ky_locks_deinit(struct ky_locks *l);

@@ -294,6 +294,40 @@ def test_lock():
     check(Flusher(13).make_lock(), "it waits for mutex 0x4d, which thread 900 (flusher) held in log:flush")
 
 
+class Shared(Program):
+    """A process holds a mutex for 3 ms now and then, and a worker of another process waits."""
+
+    def make_lock(self, ours, theirs, always=False):
+        busy, at = [], 5 * 10**6
+        while at < 120 * 10**6:
+            at += 8 * 10**6 + self.r.randrange(2 * 10**6)
+            busy.append((at, at + 3 * 10**6))
+        self.cpu, self.thread = 9, (900, 61, "flusher")
+        for n, (begin, end) in enumerate(busy):
+            if always:  # a mutex that is free for a moment only
+                begin, end = busy[n - 1][1] if n else 10**6, end
+            self.at = begin
+            self.event("pthread:mutex_lock_req", mutex=theirs, caller=5)
+            self.event("pthread:mutex_lock_acq", mutex=theirs, status=0, caller=5)
+            self.at = begin + 100
+            self.begin("log:flush")
+            self.at = end
+            self.end("log:flush")
+            self.at = end + 90  # after the waiter has it
+            self.event("pthread:mutex_unlock", mutex=theirs, status=0, caller=5)
+        return self.make(lambda p, i, f: lock(p, ours, max(
+            (to - p.at for a, to in busy if a <= p.at < to), default=20) + 50))
+
+
+def test_shared_lock():
+    """The mutex has other addresses in other processes, at the same place of a page."""
+    def make(*arguments, **options):
+        return Shared(77, threads=1, n=600).make_lock(*arguments, **options)
+    check(make(0x5042, 0x9042), "it waits for mutex 0x5042, which thread 900 (flusher) held in log:flush")
+    for path in make(0x5042, 0x9048), make(0x5042, 0x9042, always=True):
+        check(path, "it waits for mutex 0x5042; who held it is not recorded")
+
+
 def test_lock_chain():
     path = Flusher(14).make_lock(chained=True)
     check(path, "it waits for mutex 0x4d, which thread 901 (syncer) held in disk:sync")
