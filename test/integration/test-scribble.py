@@ -224,6 +224,11 @@ def test_counted_when_given_up(k):
     for app in early:
         k.expect(app, "ready")
     program = damage_all_rings(k)
+    (geometry,) = program.geometry.values()
+    words = f"(head {77 << 32 | geometry.block_size - 1:#x}, before that position 0, oldest 0 and 0)"
+    equal(k.daemon_log().count(words), geometry.n_rings, "rings whose words are in the log")
+    k.kymo("snapshot", "record")
+    equal(k.daemon_log().count(words), 2 * geometry.n_rings, "the same, with those of the snapshot")
     for app in early:
         k.let_go(app)
         k.read_until(app, "records 1000")

@@ -203,6 +203,16 @@ static int ring_resume(struct source *s, const struct source_mark *stored)
 	return ret;
 }
 
+/* Reads struct source.words. base: the memory that programs write. */
+static void read_words(uint64_t words[3], const struct ky_geometry *g, void *base, uint32_t ring)
+{
+	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, ring);
+
+	words[0] = __atomic_load_n(&ctl->head, __ATOMIC_RELAXED);
+	words[1] = __atomic_load_n(&ctl->oldest, __ATOMIC_RELAXED);
+	words[2] = __atomic_load_n(ky_geometry_oldest(g, base, ring), __ATOMIC_RELAXED);
+}
+
 /*
  * Loads the counts that an earlier consumer stored. A process that damaged its own ring may have
  * changed the counts in it, too: they do not count.
@@ -212,6 +222,8 @@ static void ring_abandon(struct source *s, bool again)
 	struct ring *r = ring_of(s);
 	struct ky_drain *d = &r->drain;
 
+	if (!r->set->set.copied)
+		read_words(s->words, &r->set->geometry, r->set->base, r->number);
 	drain_move(d, &s->taken);
 	if (!again)
 		d->n_abandoned += source_n_left(s);
@@ -286,6 +298,8 @@ static struct source *rings_open(struct source_set *set, uint32_t i)
 		.has_owner = has_slots(rings),
 		.cpu = i,
 		.resume = &resume[i],
+		/* of a ring that could not be copied */
+		.words = {r->source.words[0], r->source.words[1], r->source.words[2]},
 	};
 	return &r->source;
 }
@@ -399,8 +413,10 @@ static int copy_all(struct rings *rings, int rings_fd)
 	for (uint32_t i = 0; i < rings->n_copied; i++) {
 		struct ky_drain *d = &rings->rings[i].drain;
 
-		if (ky_snapshot_ring(d, g, shared, rings->base, i, fd) == -EBADMSG)
+		if (ky_snapshot_ring(d, g, shared, rings->base, i, fd) == -EBADMSG) {
+			read_words(rings->rings[i].source.words, g, shared, i);
 			ky_drain_abandon(d);
+		}
 		rings->set.n_overwritten += d->count;
 	}
 	munmap(shared, g->total_size);

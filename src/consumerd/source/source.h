@@ -53,6 +53,11 @@ struct source {
 	bool released; /* no writer has it now: all of it is due */
 	bool abandoned;
 	bool more; /* there are records behind the head, for which the source has no room now */
+	/*
+	 * of a ring when it was given up, for people: its head word, and its oldest position in
+	 * the control block and behind the data
+	 */
+	uint64_t words[3];
 };
 
 /* Nothing has changed since the last look. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/stream/stream-set.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "svc/log.h"
 #include "svc/loop.h"
@@ -19,11 +21,15 @@
 
 static void report_damage(struct stream_set *set, uint32_t i)
 {
+	const struct source *source = set->streams[i].source;
+
 	set->n_quarantined++;
 	if (!set->sources->own)
 		ky_error(
-			"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are",
-			set->trace->dir, set->name, i);
+			"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are (head %#" PRIx64
+			", before that position %" PRIu64 ", oldest %" PRIu64 " and %" PRIu64 ")",
+			set->trace->dir, set->name, i, source->words[0], source->taken.pos,
+			source->words[1], source->words[2]);
 	else if (set->n_quarantined == 1)
 		ky_error(
 			"%s/%s: the process has damaged its own buffers; they are not read any more, those of others are",
