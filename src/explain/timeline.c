@@ -335,6 +335,17 @@ static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint3
 	return charged;
 }
 
+/* "read() and ready to run": it does nothing of what its span says. */
+static uint32_t name_ready(struct ky_machine *m, uint32_t span)
+{
+	char text[KY_TEXTS_LENGTH];
+
+	if (!span)
+		return 0;
+	snprintf(text, sizeof(text), "%s and ready to run", ky_texts_get(&m->x->names, span));
+	return ky_texts_add(&m->x->names, text, strlen(text));
+}
+
 static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
 	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
 {
@@ -357,6 +368,8 @@ static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thr
 		if (charged == to - from)
 			return;
 		to -= charged;
+		add_blame(c, thread, name_ready(m, h->span), to - from, link);
+		return;
 	}
 	add_blame(c, thread, h->span, to - from, link);
 }

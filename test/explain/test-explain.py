@@ -468,9 +468,11 @@ class Chain(Kernel):
         self.other(ns, "sched_switch", cpu, prev_tid=prev, prev_state=state, next_tid=next_,
                    next_comm="t%d" % next_)
 
+    packer_pid = 60
+
     def wait(self, preempted):
         tid, cpu, at = self.thread[0], self.cpu, self.at
-        helper, packer = (800, 60, "helper"), (801, 60, "packer")
+        helper, packer = (800, 60, "helper"), (801, self.packer_pid, "packer")
         self.other_switch(at - 9000, 12, 0, 800, 0)
         self.other_switch(at - 9000, 13, 0, 801, 0)
         self.other(at - 6000, "mid:relay_begin", 12, helper, span_tid=800)
@@ -783,6 +785,10 @@ def test_newest_name():
 def test_waker_that_cannot_run():
     check(Chain(35, threads=1, n=500).make_chain(True),
           "it waits in shop:checkout;read() until thread 801 (packer) wakes it, which is in zip:pack meanwhile")
+    chain = Chain(35, threads=1, n=500)
+    chain.packer_pid = 61  # another program, which has nothing to do with the wait
+    check(chain.make_chain(True),
+          "thread 800 (helper) wakes it, which is in mid:relay and ready to run meanwhile")
 
 
 def test_new_system_call():
