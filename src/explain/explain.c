@@ -553,16 +553,30 @@ static bool waits_for_mutex(const struct ky_explanation *e)
 	return false;
 }
 
-/* It does not run, and what runs instead is not recorded. */
-static bool waits_for_others(const struct ky_explanation *e)
+/* It could run and does not: who runs instead is not recorded, or nobody does. */
+static int add_ready_unknown(struct ky_explanation *e)
 {
+	int r = 0;
+
 	for (size_t i = 0; i < e->chosen->findings.n; i++) {
 		const struct ky_finding *f = e->chosen->findings.v[i];
+		struct ky_culprits c = {0};
+		bool has_others = ky_explain_has_others(&e->x), is_known;
 
-		if (f->is_shown && ky_finding_part(&e->x, f) == KY_PART_READY)
-			return ky_explain_has_others(&e->x);
+		if (!f->is_shown || ky_finding_part(&e->x, f) != KY_PART_READY)
+			continue;
+		is_known = ky_culprits_find(&c, &e->x, f) < 0 || (c.ns && !has_others);
+		ky_culprits_deinit(&c);
+		if (has_others)
+			r = add_unknown(
+				e, "which other programs ran", "as root, record -k --whole-system");
+		return r || is_known
+			       ? r
+			       : add_unknown(e,
+					 "whether a limit of its control group's processor time stopped it",
+					 "nr_throttled in the group's cpu.stat, before and after");
 	}
-	return false;
+	return 0;
 }
 
 static bool has_provider(const struct ky_explanation *e, const char *name)
@@ -609,8 +623,8 @@ static int find_unknown(struct ky_explanation *e)
 		!has_provider(e, "statedump"))
 		r = add_unknown(e, "the name of the mutex in the program",
 			"record -t vtid,vpid,procname,ip");
-	if (!r && e->chosen && waits_for_others(e))
-		r = add_unknown(e, "which other programs ran", "as root, record -k --whole-system");
+	if (!r && e->chosen)
+		r = add_ready_unknown(e);
 	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
 		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
 			(unsigned long long)v->n_threadless, (unsigned long long)totals.n_events);
