@@ -13,9 +13,11 @@ their own events. The test runs them, also with the address sanitizer.
     test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM... COMPILER...
 """
 
+import functools
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,6 +80,15 @@ WIDE = ["kymo_i32(x, l)", "kymo_u32(x, u)", "kymo_u16(x, u)", "kymo_i8(x, l + n)
     "kymo_net32(x, u)"]
 NARROW = ["kymo_i64(x, l)", "kymo_u32(x, sizeof(n))", "kymo_i32(x, 5L)", "kymo_u8(x, n)", "kymo_i16(x, n + 1)", "kymo_f32(x, d)",
     "kymo_i32(x, (int)l)", "kymo_bool(x, l)", "kymo_u8(x, 1 == l)", "kymo_i32(x, s.bits)"]
+# a function with one of them
+WIDTHS = """#line 1 "part-{part}"
+void f{n}(int n, long l, unsigned long u, double d, struct s s);
+void f{n}(int n, long l, unsigned long u, double d, struct s s)
+{{
+    (void)n, (void)l, (void)u, (void)d, (void)s;
+    kymo_event(a, b, {field});
+}}
+"""
 PART = re.compile(r"part-(\d+)")
 ERROR = re.compile(r"^(?=.* error: )", re.MULTILINE)
 
@@ -86,6 +97,40 @@ def compile_text(compiler, language, standard, include, text, code=("-fsyntax-on
     command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", f"-I{include}/kymo-lttng", *code, "-S",
         "-o", os.devnull, "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True)
+
+
+def check_alone(compiler, include, texts):
+    """
+    Compiles each text alone in each language; returns the number of failures. The sources of one
+    language are compiled by one command.
+    """
+    failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [pathlib.Path(directory, name.replace("/", ":")) for name in texts]
+        for path, text in zip(paths, texts.values()):
+            path.write_text(text)
+        for language, standard in STANDARDS:
+            command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", f"-I{include}/kymo-lttng", "-fsyntax-only"]
+            done = subprocess.run([*one_process(command, paths[0]), *paths], capture_output=True, text=True)
+            if done.returncode:
+                failed += 1
+                print(f"FAIL {compiler} -std={standard}\n{done.stderr}")
+    return failed
+
+
+def one_process(command, path):
+    """
+    Returns clang's own command for a source, without its name. It reads each of several sources
+    from a new beginning, as do the processes that the usual command starts for them. A start of
+    clang takes longer than a header.
+    """
+    if command[0] != "clang":
+        return command
+    steps = subprocess.run([*command, "-###", path], capture_output=True, text=True, check=True).stderr.splitlines()
+    words = shlex.split(steps[-1])
+    if "-cc1" not in words or words[-1] != str(path):
+        sys.exit(f"FAIL: not a command of clang's: {steps[-1]}")
+    return words[:-1]
 
 
 def check_code(compiler, include, text):
@@ -143,20 +188,30 @@ def check_widths(compiler, include):
     """
     failed = 0
     for language, standard in STANDARDS:
-        # A source with each wide field, and one with all that are not too wide.
-        for fields, wide in [*(([f], True) for f in WIDE), (NARROW, False)]:
-            events = " ".join(f"kymo_event(a, b, {field});" for field in fields)
-            text = f"""#include <kymo/tracepoint.h>
-                struct s {{ unsigned bits : 3; }};
-                void f(int n, long l, unsigned long u, double d, struct s s);
-                void f(int n, long l, unsigned long u, double d, struct s s)
-                {{ (void)n, (void)l, (void)u, (void)d, (void)s; {events} }}\n"""
+        fields = [*WIDE, *NARROW]
+        # clang's errors in C++ do not name the place: there each wide field has its own source.
+        sources = [fields] if (compiler, language) != ("clang", "c++") else [*([f] for f in WIDE), NARROW]
+        for source in sources:
+            parts = "".join(WIDTHS.format(n=n, part=fields.index(field), field=field) for n, field in enumerate(source))
             for level in ("-O0", "-O2"):
-                done = compile_text(compiler, language, standard, include, text, [level])
-                if ("wider than its field" in done.stderr) != wide or (done.returncode != 0) != wide:
+                done = compile_text(compiler, language, standard, include,
+                    f"#include <kymo/tracepoint.h>\nstruct s {{ unsigned bits : 3; }};\n{parts}", [level])
+                refused = refused_in(done.stderr) if len(sources) == 1 else set(source) if "wider than its field" in done.stderr else set()
+                if refused != set(source) & set(WIDE) or (done.returncode != 0) != bool(refused):
                     failed += 1
-                    print(f"FAIL {fields}: {compiler} -std={standard} {level}\n{done.stderr}")
+                    print(f"FAIL {source}: {compiler} -std={standard} {level}\n{done.stderr}")
     return failed
+
+
+def refused_in(errors):
+    """
+    Returns the fields that the compiler calls too narrow. It names the part before the error, or in
+    the line before if the error is in a function of the headers.
+    """
+    found = set()
+    for before in errors.split("wider than its field")[:-1]:
+        found.add([*WIDE, *NARROW][int(PART.findall(before)[-1])])
+    return found
 
 
 def check_strict(compiler, include, use):
@@ -173,6 +228,14 @@ def check_strict(compiler, include, use):
     return failed
 
 
+@functools.cache
+def links(driver, *code):
+    """Returns whether programs for such code can be linked here."""
+    language = "-xc++" if driver.endswith("++") else "-xc"
+    return not subprocess.run([driver, *code, language, "-", "-o", os.devnull], input="int main(void) { return 0; }\n",
+        capture_output=True, text=True).returncode
+
+
 def check_run(compiler, include, source):
     """
     Runs the program with 64 and with 32 bits, and with sanitizers; returns the number of failures.
@@ -183,13 +246,10 @@ def check_run(compiler, include, source):
     with tempfile.TemporaryDirectory() as directory:
         program = pathlib.Path(directory, "program")
         for code in ([], M32, sanitized, ["-std=c++17"] if source.endswith("pp") else ["-O0"]):
-            command = [driver, "-O2", *code, f"-I{include}", "-o", program]
-            empty = subprocess.run([*command, "-xc++" if source.endswith("pp") else "-xc", "-"], input="int main(void) { return 0; }\n",
-                capture_output=True, text=True)
-            if empty.returncode:
+            if not links(driver, *code):
                 print(f"skipped {driver} {' '.join(code)}: does not link")
                 continue
-            subprocess.run([*command, source], check=True)
+            subprocess.run([driver, "-O2", *code, f"-I{include}", "-o", program, source], check=True)
             status = subprocess.run([program]).returncode
             print(f"{'FAIL' if status else 'ran'} {driver} {' '.join(code)} {source}: {status}")
             failed += status != 0
@@ -223,15 +283,8 @@ def check(installed, include):
     texts = {str(h): f"#include <{h}>\nextern int only_this;\n" for h in headers}
     texts["use of the macros"] = use
     texts["use beside a program's macros"] = BESIDE + use
-    failed = 0
-    for name, text in texts.items():
-        for compiler in compilers:
-            for language, standard in STANDARDS:
-                done = compile_text(compiler, language, standard, include, text)
-                if done.returncode:
-                    failed += 1
-                    print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
-        print(f"checked {name}")
+    failed = sum(check_alone(compiler, include, texts) for compiler in compilers)
+    print(f"checked {', '.join(texts)}")
     failed += sum(check_code(compiler, include, use) for compiler in compilers)
     failed += sum(check_mistakes(compiler, include) for compiler in compilers)
     failed += sum(check_widths(compiler, installed) + check_strict(compiler, installed, use) for compiler in compilers)
