@@ -827,8 +827,12 @@ class Values:
         return (label, number)
 
 
+# Most events have only integers. -0 is a floating-point number.
+ONLY_INTEGERS = re.compile(r"(?:\w+ = (?:0|-?[1-9][0-9]*)(?:, (?!$)|$))+")
+
+
 def fields(event):
-    return Values(event.fields).fields("")
+    return integers(event) if ONLY_INTEGERS.fullmatch(event.fields) else Values(event.fields).fields("")
 
 
 # ---- reading packets, as docs/trace-format.md describes them: babeltrace2's text does not show
