@@ -37,7 +37,8 @@ const struct cli_command cmd_regenerate = {
 		"Applications record their state when a session starts. This command makes them record it again, in\n"
 		"this session only. It depends on the session's rules: with kymo_statedump:*, the files from which\n"
 		"programs are loaded; with kymo_vm:*, the virtual machines that run; with kymo_*, all state of the\n"
-		"system. State dumps that applications register themselves are recorded, too.\n",
+		"system. State dumps that applications register themselves are recorded, too. Kernel channels record\n"
+		"the state of the kernel again: processes, threads, descriptors, devices.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

@@ -90,6 +90,8 @@ enum outcome run_regenerate(struct request *r)
 			"session '%s' is not started: applications record their state when it is ('kymo start')",
 			r->session->name);
 	kernel_dump_state(r->session);
+	if (session_has_kernel(r->session))
+		reply_note(r, "the state of the kernel is recorded again, too");
 	apps_dump_state(r->session, true, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);
 }
