@@ -18,8 +18,10 @@ struct ky_instances {
 	longest;    /* only if all is a sample: the longest, longest first */
 	uint64_t n; /* ended, and not left out */
 	uint64_t n_unfinished, n_unbegun, n_lost; /* left out */
-	uint64_t n_threadless;			  /* events whose thread is not known */
-	int64_t trace_ns;			  /* time of the trace's first event */
+	/* left out: within KY_MAX_DEPTH others of the thread. Each event is added to all of these. */
+	uint64_t n_nested;
+	uint64_t n_threadless; /* events whose thread is not known */
+	int64_t trace_ns;      /* time of the trace's first event */
 };
 
 /* Pass 1. Sets x->is_async. 0 or a negative errno. */

@@ -9,6 +9,7 @@ struct open_instance {
 	struct ky_hnode node;
 	uint64_t key;		     /* thread, or async_id */
 	struct open_instance *below; /* the same key, begun before; not in the table */
+	unsigned depth;		     /* how many are below */
 	bool is_filtered;	     /* left out */
 	struct ky_instance instance;
 };
@@ -75,6 +76,7 @@ static int begin_instance(struct pass *p, const struct ky_source_event *e, bool 
 	*o = (struct open_instance){
 		.key = key,
 		.below = below,
+		.depth = below ? below->depth + 1 : 0,
 		.is_filtered = !ky_source_passes(p->source, e),
 		.instance = {.begin_ns = e->ns,
 			.id = is_async ? key : 0,
@@ -154,7 +156,7 @@ static int end_instance(struct pass *p, const struct ky_source_event *e, bool is
 	uint64_t key, uint32_t thread)
 {
 	struct open_instance *o = find_open(&p->open[is_async], key);
-	int r;
+	int r = 0;
 
 	if (!o) {
 		p->v->n_unbegun++;
@@ -166,9 +168,10 @@ static int end_instance(struct pass *p, const struct ky_source_event *e, bool is
 	o->instance.end_ns = e->ns;
 	o->instance.end_thread = thread;
 	o->instance.streams[1] = e->stream;
-	r = o->instance.end_ns > o->instance.begin_ns && !o->is_filtered
-		    ? add_instance(p, &o->instance)
-		    : 0;
+	if (!is_async && o->depth >= KY_MAX_DEPTH)
+		p->v->n_nested++;
+	else if (o->instance.end_ns > o->instance.begin_ns && !o->is_filtered)
+		r = add_instance(p, &o->instance);
 	free(o);
 	return r;
 }

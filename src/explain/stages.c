@@ -28,7 +28,82 @@ static bool is_chosen_id(const struct ky_account *a, uint64_t id)
 	return lo < a->by_id.n && a->by_id.v[lo]->id == id;
 }
 
-static void add_stage_event(struct ky_account *a, const struct ky_source_event *e)
+/* Begun, and not ended yet. */
+struct open_stage {
+	struct ky_hnode node;
+	struct open_stage *below; /* the same number and name, begun before; not in the table */
+	size_t index;		  /* in a->stages */
+};
+
+static uint32_t hash_stage(uint64_t id, uint32_t name)
+{
+	const uint64_t key[] = {id, name};
+
+	return ky_hash_words(key, KY_ARRAY_SIZE(key));
+}
+
+/* The newest one. */
+static struct open_stage *find_open(
+	const struct ky_account *a, const struct ky_htab *open, uint64_t id, uint32_t name)
+{
+	for (struct ky_hnode *n = ky_htab_first(open, hash_stage(id, name)); n;
+		n = ky_htab_next(n)) {
+		struct open_stage *o = ky_container_of(n, struct open_stage, node);
+
+		if (a->stages.v[o->index].id == id && a->stages.v[o->index].name == name)
+			return o;
+	}
+	return NULL;
+}
+
+static int begin_stage(struct ky_account *a, struct ky_htab *open, const struct ky_stage *s)
+{
+	struct open_stage *o = calloc(1, sizeof(*o)), *below = find_open(a, open, s->id, s->name);
+
+	if (!o || ky_vec_add(&a->stages, *s) < 0) {
+		free(o);
+		return -ENOMEM;
+	}
+	o->index = a->stages.n - 1;
+	o->below = below;
+	if (below)
+		ky_htab_remove(open, &below->node);
+	return ky_htab_add(open, &o->node, hash_stage(s->id, s->name));
+}
+
+static void end_stage(struct ky_account *a, struct ky_htab *open, uint64_t id, uint32_t name,
+	uint32_t thread, int64_t ns)
+{
+	struct open_stage *o = find_open(a, open, id, name);
+
+	if (!o)
+		return;
+	a->stages.v[o->index].to = ns;
+	a->stages.v[o->index].end_thread = thread;
+	ky_htab_remove(open, &o->node);
+	if (o->below) /* in the room that it leaves */
+		ky_htab_add(open, &o->below->node, hash_stage(id, name));
+	free(o);
+}
+
+static void free_open(struct ky_htab *open)
+{
+	struct open_stage *o, *below;
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(open, i, n, tmp)
+	{
+		for (o = ky_container_of(n, struct open_stage, node); o; o = below) {
+			below = o->below;
+			free(o);
+		}
+	}
+	ky_htab_deinit(open);
+}
+
+static void add_stage_event(
+	struct ky_account *a, struct ky_htab *open, const struct ky_source_event *e)
 {
 	uint64_t id = ky_source_id(e);
 	int64_t tid = ky_event_tid(e);
@@ -37,21 +112,12 @@ static void add_stage_event(struct ky_account *a, const struct ky_source_event *
 
 	if (e->class->base == a->x->span || !is_chosen_id(a, id))
 		return;
-	if (e->kind == KY_EVENT_ASYNC_BEGIN) {
-		ky_account_check(
-			a, ky_vec_add(&a->stages, (struct ky_stage){id, e->class->base, thread,
-							  thread, e->ns, INT64_MAX}));
-		return;
-	}
-	for (size_t i = a->stages.n; i-- > 0;) {
-		struct ky_stage *s = &a->stages.v[i];
-
-		if (s->id == id && s->name == e->class->base && s->to == INT64_MAX) {
-			s->to = e->ns;
-			s->end_thread = thread;
-			return;
-		}
-	}
+	if (e->kind == KY_EVENT_ASYNC_BEGIN)
+		ky_account_check(a, begin_stage(a, open,
+					    &(struct ky_stage){id, e->class->base, thread, thread,
+						    e->ns, INT64_MAX}));
+	else
+		end_stage(a, open, id, e->class->base, thread, e->ns);
 }
 
 static int compare_stages(const void *a, const void *b)
@@ -68,6 +134,7 @@ static int compare_stages(const void *a, const void *b)
 int ky_stages_read(struct ky_account *a)
 {
 	struct ky_source_event e;
+	struct ky_htab open = {0};
 	int r;
 
 	for (size_t i = 0; i < a->n; i++)
@@ -77,15 +144,29 @@ int ky_stages_read(struct ky_account *a)
 	qsort(a->by_id.v, a->by_id.n, sizeof(struct ky_instance *), compare_ids);
 	r = ky_source_start(a->source, KY_SOURCE_ASYNC, 0);
 	while (!r && (r = ky_source_next(a->source, &e)) > 0) {
-		r = 0;
 		if (e.kind != KY_EVENT_LOST)
-			add_stage_event(a, &e);
-		if (a->error)
-			return a->error;
+			add_stage_event(a, &open, &e);
+		r = a->error;
 	}
+	free_open(&open);
 	if (a->stages.n)
 		qsort(a->stages.v, a->stages.n, sizeof(*a->stages.v), compare_stages);
 	return r;
+}
+
+static size_t first_stage(const struct ky_account *a, uint64_t id)
+{
+	size_t lo = 0, hi = a->stages.n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (a->stages.v[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 /* Stages that begin within another one are part of it. */
@@ -93,11 +174,13 @@ void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i)
 {
 	int64_t at = i->begin_ns;
 
-	for (size_t k = 0; k < a->stages.n; k++) {
+	for (size_t k = first_stage(a, i->id); k < a->stages.n; k++) {
 		const struct ky_stage *s = &a->stages.v[k];
 		uint32_t c;
 
-		if (s->id != i->id || s->from < at || s->to > i->end_ns)
+		if (s->id != i->id || s->from > i->end_ns)
+			break;
+		if (s->from < at || s->to > i->end_ns)
 			continue;
 		ky_windows_new(a, i, s->thread, at, s->from, KY_ROOT, false);
 		c = ky_window_child(a, KY_ROOT, KY_PART_SPAN, s->name, 0);

@@ -97,13 +97,16 @@ void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_windo
 		push_path(a, w, &t->stack.v[i]);
 }
 
+/* Each event of a thread is added to all of its open windows: of more, its time is not known. */
+#define KY_MAX_ACTIVE 512
+
 void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns)
 {
 	while (t->next_window < t->windows.n && t->windows.v[t->next_window]->from < ns) {
 		struct ky_window *w = t->windows.v[t->next_window++];
 
 		/* The begin of an instance that is a window is found by its event. */
-		if (!w->is_instance)
+		if (!w->is_instance && t->active.n < KY_MAX_ACTIVE)
 			ky_window_open(a, t, w, 0);
 	}
 }

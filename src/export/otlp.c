@@ -6,6 +6,8 @@
  */
 #include <endian.h>
 
+#include "base/htab.h"
+#include "base/list.h"
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/members.h"
@@ -16,27 +18,43 @@
 #define ID_SIZE	      8u
 #define KIND_INTERNAL 1
 
+#define MAX_ATTRIBUTES 1024 /* of a span; others are counted */
+
 /* A span that has not ended. */
 struct open_span {
-	bool on_lane, exported;
+	struct ky_hnode node;
+	struct open_span *below; /* owned: with the same key, begun before; not in the table */
+	struct ky_list exported; /* in thread->exported, if it is exported and of a thread */
+	bool on_lane, is_exported;
 	int64_t pid, tid, ns;
-	struct ky_buf name, lane;	/* owned */
-	struct ky_buf keys, attributes; /* owned: keys, each behind a NUL; fields of the message */
-	uint64_t trace[2], id, parent;	/* as numbers */
+	struct ky_buf name, lane;      /* owned */
+	KY_VEC(uint64_t) keys;	       /* hashes of the attributes' names */
+	struct ky_buf attributes;      /* owned: fields of the message */
+	uint64_t n_dropped;	       /* attributes */
+	uint64_t trace[2], id, parent; /* as numbers */
+};
+
+struct thread {
+	struct ky_hnode node;
+	int64_t pid, tid;
+	struct ky_list exported; /* open spans, the innermost last */
 };
 
 struct otlp {
 	struct ky_out out;
-	KY_VEC(struct open_span) open;
+	struct ky_htab open;	/* struct open_span: the newest of each key */
+	struct ky_htab threads; /* struct thread: those that had an exported span */
 	uint64_t n_left_out;
 };
 
 static void free_span(struct open_span *s)
 {
+	ky_list_remove(&s->exported);
 	ky_buf_deinit(&s->name);
 	ky_buf_deinit(&s->lane);
-	ky_buf_deinit(&s->keys);
+	ky_vec_deinit(&s->keys);
 	ky_buf_deinit(&s->attributes);
+	free(s);
 }
 
 /* --- identifiers --- */
@@ -112,21 +130,30 @@ static void put_value(struct ky_buf *to, const char *text, size_t len)
 	ky_buf_deinit(&plain);
 }
 
+static bool has_key(const struct open_span *s, uint64_t hash)
+{
+	for (size_t i = 0; i < s->keys.n; i++)
+		if (s->keys.v[i] == hash)
+			return true;
+	return false;
+}
+
 /* Adds an attribute. Keys are unique: a field of the end that the begin has, too, gets another. */
 static void add_attribute(struct open_span *s, const struct ky_members *f)
 {
+	uint64_t hash = ky_hash64_add(KY_HASH64_BASIS, f->name.data, f->name.len);
+	bool is_second = has_key(s, hash);
 	struct ky_buf value = {0}, key = {0};
 
-	ky_buf_append(&key, "", 1);
-	ky_buf_append(&key, f->name.data, f->name.len);
-	if (s->keys.len && !key.error && memmem(s->keys.data, s->keys.len, key.data, key.len)) {
-		key.len = 1;
-		ky_buf_puts(&key, "end.");
-		ky_buf_append(&key, f->name.data, f->name.len);
+	if (s->keys.n == MAX_ATTRIBUTES || ky_vec_add(&s->keys, hash) < 0) {
+		s->n_dropped++;
+		return;
 	}
-	ky_buf_append(&s->keys, key.data, key.len);
+	if (is_second)
+		ky_buf_puts(&key, "end.");
+	ky_buf_append(&key, f->name.data, f->name.len);
 	put_value(&value, f->value, f->value_len);
-	put_attribute(&s->attributes, 9, key.data + 1, key.len - 1, &value);
+	put_attribute(&s->attributes, 9, key.data, key.len, &value);
 	ky_buf_deinit(&key);
 	ky_buf_deinit(&value);
 }
@@ -152,60 +179,119 @@ static void take_fields(struct open_span *s, const struct ky_mark *m, bool is_en
 
 /* --- spans --- */
 
-static bool is_same(const struct ky_buf *b, const char *text, size_t len)
+static bool is_same(const struct ky_buf *a, const struct ky_buf *b)
 {
-	return b->len == len && (!len || !memcmp(b->data, text, len));
+	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-static struct open_span *find_open(struct otlp *o, const struct ky_mark *m)
+/* What the begin and the end of a span have in common: its lane, or its thread; and its name. */
+static uint32_t hash_key(const struct open_span *s)
 {
-	const bool on_lane = m->kind == KY_MARK_LANE_END;
+	uint32_t hash = ky_hash(s->name.data, s->name.len);
 
-	for (size_t i = o->open.n; i-- > 0;) {
-		struct open_span *s = &o->open.v[i];
+	if (s->on_lane)
+		return ky_hash_add(hash, s->lane.data, s->lane.len);
+	return ky_hash_add(ky_hash_add(hash, &s->pid, sizeof(s->pid)), &s->tid, sizeof(s->tid));
+}
 
-		if (s->on_lane == on_lane && is_same(&s->name, m->name, m->name_len) &&
-			(on_lane ? is_same(&s->lane, m->lane, m->lane_len)
-				 : s->pid == m->pid && s->tid == m->tid))
+static bool has_same_key(const struct open_span *a, const struct open_span *b)
+{
+	return a->on_lane == b->on_lane && is_same(&a->name, &b->name) &&
+	       (a->on_lane ? is_same(&a->lane, &b->lane) : a->pid == b->pid && a->tid == b->tid);
+}
+
+/* The newest one. */
+static struct open_span *find_open(struct otlp *o, const struct open_span *like)
+{
+	for (struct ky_hnode *n = ky_htab_first(&o->open, hash_key(like)); n; n = ky_htab_next(n)) {
+		struct open_span *s = ky_container_of(n, struct open_span, node);
+
+		if (has_same_key(s, like))
 			return s;
 	}
 	return NULL;
 }
 
-/* The innermost span that is exported, of the same thread. */
-static const struct open_span *find_parent(const struct otlp *o, const struct open_span *s)
+/* make: makes the thread if there is none. Returns NULL if there is none, or no memory. */
+static struct thread *find_thread(struct otlp *o, const struct open_span *s, bool make)
 {
-	for (size_t i = o->open.n; i-- > 0;) {
-		const struct open_span *p = &o->open.v[i];
+	const uint64_t key[] = {(uint64_t)s->pid, (uint64_t)s->tid};
+	uint32_t hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
+	struct thread *t;
 
-		if (p->exported && !p->on_lane && p->pid == s->pid && p->tid == s->tid)
-			return p;
+	for (struct ky_hnode *n = ky_htab_first(&o->threads, hash); n; n = ky_htab_next(n)) {
+		t = ky_container_of(n, struct thread, node);
+		if (t->pid == s->pid && t->tid == s->tid)
+			return t;
 	}
-	return NULL;
+	t = make ? calloc(1, sizeof(*t)) : NULL;
+	if (!t)
+		return NULL;
+	t->pid = s->pid;
+	t->tid = s->tid;
+	ky_list_init(&t->exported);
+	if (ky_htab_add(&o->threads, &t->node, hash) < 0) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* The innermost span that is exported, of the same thread. */
+static const struct open_span *find_parent(struct otlp *o, const struct open_span *s)
+{
+	const struct thread *t = find_thread(o, s, false);
+
+	return t && !ky_list_empty(&t->exported)
+		       ? ky_list_entry(t->exported.prev, struct open_span, exported)
+		       : NULL;
+}
+
+static int add_open(struct otlp *o, struct open_span *s)
+{
+	struct thread *t = s->is_exported && !s->on_lane ? find_thread(o, s, true) : NULL;
+
+	if (s->is_exported && !s->on_lane && !t)
+		return -ENOMEM;
+	s->below = find_open(o, s);
+	if (s->below)
+		ky_htab_remove(&o->open, &s->below->node);
+	if (t)
+		ky_list_append(&t->exported, &s->exported);
+	return ky_htab_add(&o->open, &s->node, hash_key(s));
+}
+
+static void set_key(struct open_span *s, const struct ky_mark *m)
+{
+	s->on_lane = m->kind == KY_MARK_LANE_BEGIN || m->kind == KY_MARK_LANE_END;
+	s->pid = m->pid;
+	s->tid = m->tid;
+	ky_buf_append(&s->name, m->name, m->name_len);
+	if (m->lane)
+		ky_buf_append(&s->lane, m->lane, m->lane_len);
 }
 
 static int begin_span(struct otlp *o, const struct ky_mark *m)
 {
-	struct open_span s = {.on_lane = m->kind == KY_MARK_LANE_BEGIN,
-		.pid = m->pid,
-		.tid = m->tid,
-		.ns = m->ns};
+	struct open_span *s = calloc(1, sizeof(*s));
 	const struct open_span *parent;
 
-	ky_buf_append(&s.name, m->name, m->name_len);
-	if (m->lane)
-		ky_buf_append(&s.lane, m->lane, m->lane_len);
-	take_fields(&s, m, false);
-	s.exported = (s.trace[0] || s.trace[1]) && s.id;
-	parent = s.exported || s.on_lane ? NULL : find_parent(o, &s);
+	if (!s)
+		return -ENOMEM;
+	ky_list_init(&s->exported);
+	set_key(s, m);
+	s->ns = m->ns;
+	take_fields(s, m, false);
+	s->is_exported = (s->trace[0] || s->trace[1]) && s->id;
+	parent = s->is_exported || s->on_lane ? NULL : find_parent(o, s);
 	if (parent) {
-		s.exported = true;
-		memcpy(s.trace, parent->trace, sizeof(s.trace));
-		s.parent = parent->id;
-		s.id = compute_id(parent, &s);
+		s->is_exported = true;
+		memcpy(s->trace, parent->trace, sizeof(s->trace));
+		s->parent = parent->id;
+		s->id = compute_id(parent, s);
 	}
-	if (ky_vec_add(&o->open, s) < 0) {
-		free_span(&s);
+	if (add_open(o, s) < 0) {
+		free_span(s);
 		return -ENOMEM;
 	}
 	return 0;
@@ -260,18 +346,24 @@ static void put_span(struct ky_buf *to, const struct open_span *s, const struct 
 	ky_buf_append(&span, s->attributes.data, s->attributes.len);
 	if (s->tid >= 0)
 		put_number_attribute(&span, 9, "thread.id", s->tid);
+	if (s->n_dropped)
+		ky_pb_number(&span, 10, s->n_dropped);
 	ky_pb_message(to, 2, &span);
 	ky_buf_deinit(&span);
 }
 
 static int end_span(struct otlp *o, const struct ky_mark *m)
 {
-	struct open_span *s = find_open(o, m);
+	struct open_span like = {0}, *s;
 	struct ky_buf resource_spans = {0}, scope_spans = {0}, scope = {0};
 
+	set_key(&like, m);
+	s = find_open(o, &like);
+	ky_buf_deinit(&like.name);
+	ky_buf_deinit(&like.lane);
 	if (!s)
 		return 0;
-	if (s->exported) {
+	if (s->is_exported) {
 		/* Its end may have fields, too. */
 		take_fields(s, m, true);
 		ky_pb_string(&scope, 1, "kymo", 4);
@@ -286,9 +378,10 @@ static int end_span(struct otlp *o, const struct ky_mark *m)
 	ky_buf_deinit(&scope);
 	ky_buf_deinit(&scope_spans);
 	ky_buf_deinit(&resource_spans);
+	ky_htab_remove(&o->open, &s->node);
+	if (s->below) /* in the room that it leaves */
+		ky_htab_add(&o->open, &s->below->node, hash_key(s->below));
 	free_span(s);
-	memmove(s, s + 1, (size_t)(o->open.v + o->open.n - (s + 1)) * sizeof(*s));
-	o->open.n--;
 	return ky_out_flush(&o->out);
 }
 
@@ -306,6 +399,23 @@ static int put_mark(void *arg, const struct ky_mark *m)
 	}
 }
 
+static void free_all(struct otlp *o)
+{
+	struct open_span *s, *below;
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&o->open, i, n, tmp)
+	{
+		for (s = ky_container_of(n, struct open_span, node); s; s = below) {
+			below = s->below;
+			free_span(s);
+		}
+	}
+	ky_htab_deinit(&o->open);
+	ky_htab_free_all(&o->threads, struct thread, node);
+}
+
 int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	struct otlp o = {0};
@@ -319,8 +429,6 @@ int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPO
 		snprintf(why, KY_EXPORT_WHY,
 			"%llu spans have no W3C identifiers, and are in none that has: left out",
 			(unsigned long long)o.n_left_out);
-	for (size_t i = 0; i < o.open.n; i++)
-		free_span(&o.open.v[i]);
-	ky_vec_deinit(&o.open);
+	free_all(&o);
 	return r ? r : e;
 }

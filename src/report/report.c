@@ -51,8 +51,9 @@ struct flow {
 
 struct async_slice {
 	struct ky_hnode node;
+	struct async_slice *below; /* owned: the same name and id, begun before; not in the table */
 	uint32_t name;
-	uint64_t id, order;
+	uint64_t id;
 	struct ky_track *track;
 	size_t lane;
 };
@@ -86,7 +87,6 @@ struct report {
 	uint32_t states[N_STATES], mutex;
 	struct ky_track *current[MAX_CPUS]; /* the thread that a processor runs; NULL: not known */
 	struct ky_htab async;
-	uint64_t n_async;
 	struct ky_format format;
 	struct block block;
 	KY_VEC(struct loss) losses;
@@ -354,10 +354,24 @@ static uint32_t hash_async(uint32_t name, uint64_t id)
 	return ky_hash(key, sizeof(key));
 }
 
+/* The newest one. */
+static struct async_slice *find_async(struct report *r, uint32_t name, uint64_t id)
+{
+	for (struct ky_hnode *n = ky_htab_first(&r->async, hash_async(name, id)); n;
+		n = ky_htab_next(n)) {
+		struct async_slice *a = ky_container_of(n, struct async_slice, node);
+
+		if (a->name == name && a->id == id)
+			return a;
+	}
+	return NULL;
+}
+
 static void begin_async(struct report *r, const struct ky_source_event *e, int64_t pid, int64_t ns)
 {
 	struct async_slice *a = calloc(1, sizeof(*a));
 	uint64_t id = ky_source_id(e);
+	struct async_slice *below = find_async(r, e->class->base, id);
 	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_ASYNC, e->host, pid, 0);
 
 	if (!a || !k || ky_htab_add(&r->async, &a->node, hash_async(e->class->base, id)) < 0) {
@@ -365,9 +379,11 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 		r->error = -ENOMEM;
 		return;
 	}
+	if (below)
+		ky_htab_remove(&r->async, &below->node);
+	a->below = below;
 	a->name = e->class->base;
 	a->id = id;
-	a->order = r->n_async++;
 	a->track = k;
 	k->last_ns = ns;
 	k->group = e->group;
@@ -378,26 +394,32 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 static void end_async(struct report *r, const struct ky_source_event *e, int64_t ns)
 {
 	uint64_t id = ky_source_id(e);
-	struct async_slice *a, *newest = NULL;
+	struct async_slice *a = find_async(r, e->class->base, id);
 
-	for (struct ky_hnode *n = ky_htab_first(&r->async, hash_async(e->class->base, id)); n;
-		n = ky_htab_next(n)) {
-		a = ky_container_of(n, struct async_slice, node);
-		if (a->name == e->class->base && a->id == id &&
-			(!newest || a->order > newest->order))
-			newest = a;
-	}
-	if (!newest)
+	if (!a)
 		return;
-	ky_track_end_at(&r->tracks, newest->track, newest->lane, ns, 0);
-	newest->track->last_ns = ns;
-	ky_htab_remove(&r->async, &newest->node);
-	free(newest);
+	ky_track_end_at(&r->tracks, a->track, a->lane, ns, 0);
+	a->track->last_ns = ns;
+	ky_htab_remove(&r->async, &a->node);
+	if (a->below) /* in the room that it leaves */
+		ky_htab_add(&r->async, &a->below->node, hash_async(a->name, id));
+	free(a);
 }
 
 static void drop_async(struct report *r)
 {
-	ky_htab_free_all(&r->async, struct async_slice, node);
+	struct async_slice *a, *below;
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&r->async, i, n, tmp)
+	{
+		for (a = ky_container_of(n, struct async_slice, node); a; a = below) {
+			below = a->below;
+			free(a);
+		}
+	}
+	ky_htab_deinit(&r->async);
 }
 
 static enum state state_behind(int64_t prev_state)

@@ -135,6 +135,16 @@ def test_nested():
     check(Program(1).make(work), "db:query itself takes 8", "instead of 30 us, with no event in it", "of the extra time)")
 
 
+def test_deeply_nested():
+    """Of spans within 64 others of their name, none is looked at: each event would be added to all."""
+    thread = (200, 60, "worker")
+    path = new_trace([traces.Event(1000 + i, "app:deep_" + ("begin" if i < 100 else "end"), 0, thread, span_tid=200)
+                      for i in range(200)])
+    out = explain(path, "app:deep")
+    assert (out["count"], out["left_out"]["nested"]) == (64, 36), out
+    assert "36 nested too deeply left out" in kymo("explain", path, "--span=app:deep")
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
@@ -1208,7 +1218,7 @@ def test_left_out():
     begins = [e for e in p.events if e.name == "shop:checkout_begin"]
     path = new_trace([e for e in p.events if e is not ends[-1] and e is not begins[0]])
     out = explain(path, "shop:checkout")
-    assert out["left_out"] == {"unfinished": 1, "unbegun": 1, "lost": 0} and out["count"] == 98, out
+    assert out["left_out"] == {"unfinished": 1, "unbegun": 1, "lost": 0, "nested": 0} and out["count"] == 98, out
 
 
 def test_against():

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The work of reading a trace grows as the trace does, whatever is in it: for four times as many
+events of one kind, a command executes about four times as many instructions (callgrind).
+
+    test-linear.py KYMO
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
+import answers  # noqa: E402
+
+# A table that grows and a sort cost a little more than four times as much.
+GROWTH = 5
+COLLECTED = re.compile(r"Collected : (\d+)")
+
+
+def nested(n):
+    """Each span in all others of its thread."""
+    return [("s:outer_begin", 1, 0)] * n + [("s:outer_end", 1, 0)] * n
+
+
+def open_at_once(n):
+    """Asynchronous spans, of which the first that began ends first."""
+    return [("s:far_begin", i) for i in range(n)] + [("s:far_end", i) for i in range(n)]
+
+
+def of_one_number(n):
+    return [("s:far_begin", 7)] * n + [("s:far_end", 7)] * n
+
+
+def in_stages(n):
+    """Asynchronous spans with others of their number."""
+    names = "far", "near"
+    return [(f"s:{name}_{end}", i) for end in ("begin", "end") for i in range(n) for name in names]
+
+
+def of_many_threads(n):
+    return [(f"s:outer_{end}", i, 0) for end in ("begin", "end") for i in range(n)]
+
+
+def at_one_time(n):
+    return [("s:outer_begin", 1, 0), ("s:outer_end", 1, 0)] * n
+
+
+CASES = {
+    "explain": ((nested, 1500), (in_stages, 1500), (of_many_threads, 1000)),
+    "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
+    "report": ((nested, 1000), (of_one_number, 3000)),
+    "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000)),
+}
+
+
+def write(path, events, step):
+    near = {f"s:near_{end}": [("u64", "async_id")] for end in ("begin", "end")}
+    t = answers.Trace(answers.SPAN_EVENTS | near)
+    records = [t.record(1 + i * step, name, *values) for i, (name, *values) in enumerate(events)]
+    for i in range(0, len(records), 1000):
+        t.packet(0, records[i : i + 1000])
+    return t.write(path)
+
+
+def executed(kymo, top, command, trace):
+    """Returns the instructions that the command executes. A file for each run: callgrind appends."""
+    name, *options = command.split()
+    options += ["-o", f"{top}/output"] if name in ("export", "report") else []
+    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={top}/counted", kymo, name, str(trace), *options],
+        capture_output=True, text=True, timeout=300)
+    match = COLLECTED.search(done.stderr)
+    if done.returncode > 1 or not match:
+        raise AssertionError(f"{command} {trace} ended with {done.returncode}: {done.stderr[-500:]}")
+    return int(match[1])
+
+
+def main(kymo):
+    if not shutil.which("valgrind"):
+        print("valgrind is missing (Debian package valgrind)")
+        return 77
+    failed = False
+    for command, cases in CASES.items():
+        for make, n in cases:
+            with tempfile.TemporaryDirectory(prefix="kymo-test-") as top:
+                top = pathlib.Path(top)
+                few, many = (executed(kymo, top, command, write(top / str(i), make(i), 0 if make is at_one_time else 10)) for i in (n, 4 * n))
+            growth = many / few
+            failed |= growth > GROWTH
+            print(f"{command}, {make.__name__}: {few} instructions for {n}, {growth:.1f} times as many for {4 * n}{' TOO MANY' if growth > GROWTH else ''}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
