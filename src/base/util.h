@@ -34,11 +34,10 @@
 #endif
 
 /*
- * For small variables of libkymo that are written in each program. The linker sorts variables by
- * alignment: so these are adjacent, in front of the large buffers, and a program writes to few
- * pages.
+ * For small variables of libkymo that are written in each program: they are on the page of those
+ * that have a value from the start, so a program writes to few pages.
  */
-#define KY_WRITTEN_EARLY __attribute__((aligned(64)))
+#define KY_WRITTEN_EARLY __attribute__((section(".data.early")))
 
 /* Returns true if a switch in the environment is set, and is neither empty nor 0. */
 static inline bool ky_switch_is_on(const char *name)

@@ -66,7 +66,7 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 }
 
 /* Whether it was reported that a run directory is not trusted. */
-static bool reported[TRACER_N_CONNS];
+static bool reported[TRACER_N_CONNS] KY_WRITTEN_EARLY;
 
 /*
  * Returns true if files of this user, in conn's run directory, belong to a daemon that may trace

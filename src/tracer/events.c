@@ -17,9 +17,13 @@ static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
  */
 static struct {
 	uint32_t capacity;
-	struct tracer_event few[64];
-	uint32_t by_name[1024]; /* first entry of each list of PLAIN events: its number, from 1 */
+	struct tracer_event few[32];
 } table KY_WRITTEN_EARLY;
+/*
+ * The first entry of each list of PLAIN events: its number, from 1. The linker sorts by alignment:
+ * so the first buffer begins on the same page.
+ */
+static uint32_t by_name[1024] __attribute__((aligned(64)));
 
 static bool make_room(void)
 {
@@ -71,8 +75,7 @@ static uint32_t *list_of(const struct kymo_event *ev)
 {
 	uint64_t h = ky_hash64_add(KY_HASH64_BASIS, ev->provider, strlen(ev->provider));
 
-	return &table.by_name[ky_hash64_add(h, ev->name, strlen(ev->name)) %
-			      KY_ARRAY_SIZE(table.by_name)];
+	return &by_name[ky_hash64_add(h, ev->name, strlen(ev->name)) % KY_ARRAY_SIZE(by_name)];
 }
 
 /*

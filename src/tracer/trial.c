@@ -143,7 +143,7 @@ bool tracer_filter_kills(void)
 static struct {
 	uint32_t lives; /* futex: the kernel clears it at its end */
 	bool answered, filtered;
-} asker;
+} asker KY_WRITTEN_EARLY;
 
 /*
  * A handler of SIGSYS may run on it, too. The alignment keeps it behind all other data (sorted by

@@ -22,7 +22,7 @@ struct open_span {
 static struct {
 	struct open_span *spans; /* GROUPS * WAYS; NULL: no trigger needs them */
 	uint32_t fired;
-} triggers;
+} triggers KY_WRITTEN_EARLY;
 
 /* --- spans --- */
 
