@@ -184,7 +184,7 @@ static bool is_same(const struct ky_buf *a, const struct ky_buf *b)
 	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-/* What the begin and the end of a span have in common: its lane, or its thread; and its name. */
+/* The begin and the end of a span have its name and its lane or thread in common. */
 static uint32_t hash_key(const struct open_span *s)
 {
 	uint32_t hash = ky_hash(s->name.data, s->name.len);

@@ -136,7 +136,7 @@ def test_nested():
 
 
 def test_deeply_nested():
-    """Of spans within 64 others of their name, none is looked at: each event would be added to all."""
+    """Spans within 64 others of their name are left out: each event would be added to all."""
     thread = (200, 60, "worker")
     path = new_trace([traces.Event(1000 + i, "app:deep_" + ("begin" if i < 100 else "end"), 0, thread, span_tid=200)
                       for i in range(200)])

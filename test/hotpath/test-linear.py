@@ -68,7 +68,7 @@ def write(path, events, step):
 
 
 def executed(kymo, top, command, trace):
-    """Returns the instructions that the command executes. A file for each run: callgrind appends."""
+    """Returns the instructions that the command executes."""
     name, *options = command.split()
     options += ["-o", f"{top}/output"] if name in ("export", "report") else []
     done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={top}/counted", kymo, name, str(trace), *options],
