@@ -29,7 +29,9 @@ static void check_gap(
 {
 	if (!p->history.n || p->thread == (prev ? prev->thread : UINT32_MAX))
 		return;
-	p->history.v[p->history.n - 1].thread = p->others = others_thread(a, host);
+	if (p->others == UINT32_MAX)
+		p->others = others_thread(a, host);
+	p->history.v[p->history.n - 1].thread = p->others;
 }
 
 /* A thread may run without a switch that says so; tasks of number 0 are idle. */
