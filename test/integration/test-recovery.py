@@ -100,17 +100,23 @@ def test_late_consumer(k):
 
 
 def test_stopped_consumer(k):
-    """A successor does not wait long for a consumer that is stopped: its session is lost."""
+    """
+    A successor does not wait long for a consumer that is stopped: its session is lost. But not its
+    events, and the message does not say so.
+    """
     k.start_daemon()
-    k.record("emit:*")
+    trace = k.record("emit:*")
     consumer, = consumers(k)
     os.kill(consumer, signal.SIGSTOP)
+    k.app("emit", "-n", 100)
     kill_daemon(k)
     restart(k)
     equal(k.request(command="list")["sessions"], [], "sessions")
-    check("session 's' is lost" in k.daemon_log(), "the log does not name the session")
+    said = f"session 's' is lost: its consumer (pid {consumer}) is stopped or waits for a disk"
+    check(said in k.daemon_log(), f"not in the log: {said}")
     os.kill(consumer, signal.SIGCONT)
     wait_for(lambda: not consumers(k), "the consumer to finish the trace and to exit")
+    kymotest.check_counts(k, trace, 100)
 
 
 def test_again_and_again(k):

@@ -6,6 +6,7 @@ unrecorded for that time: by `status`, `stop`, `destroy`, `record`, and in the t
 not delayed.
 """
 
+import glob
 import os
 import signal
 
@@ -27,6 +28,17 @@ def stopped(k):
     """Stops the daemon meanwhile."""
     os.kill(k.daemon.pid, signal.SIGSTOP)
     wait_for(lambda: "T (stopped)" in open(f"/proc/{k.daemon.pid}/status").read(), "the daemon to stop")
+
+
+def has_socket(pid):
+    """Returns whether a thread of the process, which may have a table of its own, has a socket."""
+    for fd in glob.glob(f"/proc/{pid}/task/*/fd/*"):
+        try:
+            if os.readlink(fd).startswith("socket:"):
+                return True
+        except FileNotFoundError:
+            pass
+    return False
 
 
 def check_in_trace(k, trace, *sentences):
@@ -81,6 +93,29 @@ def test_program_that_ends(k):
     wait_for(lambda: warnings(k) and "7 applications" in warnings(k)[0], "all of them to be named")
     check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
     check_named(k, "emit", n=7)
+
+
+def test_daemon_killed_instead_of_an_answer(k):
+    """
+    A program that waits without limit goes on when its daemon is killed; the successor reports it.
+    """
+    k.start_daemon()
+    out = k.record("emit:*")
+    stopped(k)
+    app = k.spawn("emit", "-n", 100, "-w", env={"KYMO_REGISTER_TIMEOUT": "-1"})
+    wait_for(lambda: has_socket(app.pid), "the program to connect")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.expect(app, "ready")
+    k.start_daemon()
+    wait_for(lambda: warnings(k), "the program to report its time")
+    k.kymo("enable-event", "none:*")  # when the program answers this query, it records
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    check_named(k, "emit", app)
+    kymotest.check_counts(k, out, 100)
 
 
 def test_names_in_a_trace_are_bounded(k):
