@@ -14,7 +14,6 @@
 #define JITTER_MS    500
 #define PING_MS	     5000
 #define BUFFER_BYTES (1 << 20)
-#define NOT_FOUND    404
 
 /* The connection remembers such an error: link_fail() reports it. The library's own would print. */
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus status, void *closure)
@@ -39,10 +38,15 @@ int link_fail(struct link *l, natsStatus status, const char *what)
 			what, l->name);
 		return -EACCES;
 	}
-	snprintf(l->why, sizeof(l->why), "%s: %s", what,
-		status == NATS_NO_SERVER ? "no server answers"
-		: last && *last		 ? last
-					 : natsStatus_GetText(status));
+	/* The library's words, and the subject, say nothing to a user. */
+	if (status == NATS_TIMEOUT || status == NATS_NO_RESPONDERS)
+		snprintf(l->why, sizeof(l->why),
+			"the servers did not answer in time ('kymo fleet setup' says which do not run)");
+	else
+		snprintf(l->why, sizeof(l->why), "%s: %s", what,
+			status == NATS_NO_SERVER ? "no server answers"
+			: last && *last		 ? last
+						 : natsStatus_GetText(status));
 	switch (status) {
 	case NATS_TIMEOUT:
 		return -ETIMEDOUT;
@@ -212,7 +216,10 @@ static natsStatus get_once(
 	return s;
 }
 
-/* Does the stream's leader say that there is none? No answer says nothing. */
+/*
+ * Does the stream's leader say that there is none? No answer says nothing, nor does that of a
+ * server whose copy is damaged: it knows no such stream.
+ */
 static bool leader_has_none(struct link *l, const char *stream, const jsDirectGetMsgOptions *o)
 {
 	_cleanup_value_ struct kymo_value *request = kymo_value_new(), *answer = NULL;
@@ -229,7 +236,8 @@ static bool leader_has_none(struct link *l, const char *stream, const jsDirectGe
 	if (natsConnection_RequestString(&msg, l->nc, subject, kymo_value_json(request), TRY_MS) ==
 		NATS_OK)
 		answer = link_value(msg);
-	return kymo_value_u64(kymo_value_get(kymo_value_get(answer, "error"), "code")) == NOT_FOUND;
+	return kymo_value_u64(kymo_value_get(kymo_value_get(answer, "error"), "err_code")) ==
+	       (uint64_t)JSNoMessageFoundErr;
 }
 
 /*

@@ -10,11 +10,21 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
+
 #define START_MS   30000
+#define AGREE_MS   60000
+#define LOOK_MS	   10000
 #define POLL_MS	   50
 #define TRIES	   5 /* with other ports */
 #define KEEP_DAYS  3
 #define NS_PER_DAY ((int64_t)86400 * 1000000000)
+
+/* An attempt may take seconds: their number is no limit. */
+static uint64_t in_ms(unsigned ms)
+{
+	return ky_clock_ns(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
+}
 
 static void path_of(const struct setup *s, size_t i, char path[PATH_MAX], const char *name)
 {
@@ -235,7 +245,7 @@ static int wait_answer(struct setup *s, size_t i)
 
 	snprintf(one.servers, sizeof(one.servers), "tls://%s:%u", s->nodes[i].address,
 		s->nodes[i].port);
-	for (unsigned waited = 0; waited < START_MS; waited += POLL_MS, nats_Sleep(POLL_MS)) {
+	for (const uint64_t end = in_ms(START_MS); in_ms(0) < end; nats_Sleep(POLL_MS)) {
 		if (has_ended(&s->nodes[i]))
 			return -ESRCH;
 		if (!link_open(l, &one)) {
@@ -244,6 +254,29 @@ static int wait_answer(struct setup *s, size_t i)
 		}
 	}
 	return -ETIMEDOUT;
+}
+
+enum server_state servers_look(struct setup *s, size_t i)
+{
+	enum server_state state = SERVER_SILENT;
+	struct fleet_config one = s->fleet->config;
+	struct link l;
+
+	snprintf(one.servers, sizeof(one.servers), "tls://%s:%u", s->nodes[i].address,
+		s->nodes[i].port);
+	if (link_open(&l, &one) < 0)
+		return state;
+	/* One that has just started learns of the streams from the others. */
+	for (const uint64_t end = in_ms(LOOK_MS); state != SERVER_RUNS && in_ms(0) < end;
+		nats_Sleep(POLL_MS)) {
+		jsStreamInfo *info = NULL;
+		const natsStatus status = js_GetStreamInfo(&info, l.js, FLEET_STREAM, NULL, NULL);
+
+		state = status == NATS_OK ? SERVER_RUNS : SERVER_DAMAGED;
+		jsStreamInfo_Destroy(info);
+	}
+	link_close(&l);
+	return state;
 }
 
 static int start_once(struct setup *s, bool is_last)
@@ -333,13 +366,11 @@ static int make_stream(struct setup *s, jsStreamConfig *c)
 	jsOptions_Init(&wait);
 	wait.Wait = START_MS / 10;
 	c->Replicas = (int64_t)s->n_nodes;
-	for (unsigned n = 0; n < START_MS / POLL_MS; n++) {
+	for (const uint64_t end = in_ms(AGREE_MS); in_ms(0) < end; nats_Sleep(POLL_MS)) {
 		jsStreamInfo *info = NULL;
 		jsErrCode error = 0;
 		bool done;
 
-		if (n)
-			nats_Sleep(POLL_MS);
 		status = js_GetStreamInfo(&info, f->link.js, c->Name, &wait, &error);
 		if (status == NATS_NOT_FOUND)
 			status = js_AddStream(&info, f->link.js, c, &wait, &error);

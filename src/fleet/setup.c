@@ -500,7 +500,8 @@ static void report_hosts(const struct setup *s)
 	}
 }
 
-static void report(const struct setup *s)
+/* is_made: the streams are there. Otherwise no server answers, or they do not agree. */
+static void report(struct setup *s, bool is_made)
 {
 	if (s->fleet->result) {
 		report_json(s);
@@ -509,13 +510,20 @@ static void report(const struct setup *s)
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
 		const pid_t pid = servers_find(s, i);
+		const enum server_state state = pid	  ? SERVER_RUNS
+						: is_made ? servers_look(s, i)
+							  : SERVER_SILENT;
 
 		printf("server tls://%s:%u, files in %s/nodes/%zu: ", n->address, n->port, s->dir,
 			i + 1);
-		if (pid)
+		if (state == SERVER_SILENT)
+			puts("start it there, in a copy of them: nats-server -c server.conf");
+		else if (state == SERVER_DAMAGED)
+			puts("it cannot use its copy of the streams (full disk, damaged copy, or no way to the others): its log has the reason; then start it again");
+		else if (pid)
 			printf("runs; stop it: kill %d\n", (int)pid);
 		else
-			puts("start it there, in a copy of them: nats-server -c server.conf");
+			puts("runs");
 	}
 	report_hosts(s);
 }
@@ -537,7 +545,7 @@ static int run_servers(struct setup *s, bool is_local)
 		servers_reload(s);
 	/* One that does not answer is to be started as this says. */
 	if (!code || !is_local)
-		report(s);
+		report(s, !code);
 	return code;
 }
 

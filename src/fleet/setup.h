@@ -46,6 +46,13 @@ int servers_write(struct setup *s, size_t i);
 int servers_choose_ports(struct setup *s);
 /* Returns the process of a server if it runs here, else 0. */
 pid_t servers_find(const struct setup *s, size_t i);
+enum server_state {
+	SERVER_SILENT,
+	SERVER_DAMAGED, /* it does not know a stream that there is */
+	SERVER_RUNS,
+};
+/* Asks one server, which may run elsewhere. The streams must have been made. */
+enum server_state servers_look(struct setup *s, size_t i);
 /* Starts those that do not run on this machine, and waits until each answers. Returns a code. */
 int servers_start(struct setup *s);
 /* Connects to any of them. Returns a code. */

@@ -88,10 +88,13 @@ class Fleet:
     def setup(self, *names):
         """Starts the servers that do not run. A port may be in use just after a kill."""
         listen = ",".join(["127.0.0.1:0"] * self.n_servers)
+        done = None
         def attempt():
+            nonlocal done
             done = self.k.run([CLI, "fleet", "setup", "--local", f"--listen={listen}", *names], status=None)
-            return done if done.returncode == 0 else None
-        return wait_for(attempt, lambda: f"the fleet's servers to start: {self.log()}").stdout
+            return done.returncode == 0
+        wait_for(attempt, lambda: f"the fleet's servers to start: {done.stderr}{self.log()}")
+        return done.stdout
 
     def node(self, number=1):
         return self.k.home / "kymo-fleet" / "nodes" / str(number)
@@ -424,6 +427,8 @@ def test_cluster(k):
             made = fleet.json("snapshot", PATIENT)
             fleet.kill_server(number)
             check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+            said = [line.endswith(": runs") or "runs; stop it" in line for line in fleet.kymo("setup").stdout.splitlines()]
+            equal(said, [n != number for n in (1, 2, 3)], "servers that run")
             # Everything else works meanwhile, too.
             fleet.wait_hosts("web1", "db1")
             made = fleet.json("snapshot", PATIENT)
