@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/grid.h"
 
+#include <unistd.h>
+
 #include "base/csv.h"
 #include "reader/format.h"
 
 /* --- comma-separated values --- */
 
-/* Prints a cell with its separator. An absent value is empty, an empty text is "". */
+/*
+ * Prints a cell with its separator. An absent value is empty, an empty text is "". A terminal gets
+ * no character that controls it.
+ */
 static void print_csv(struct cli_grid *g, enum cli_cell_kind kind, const char *text, size_t len)
 {
-	struct ky_buf b = {0};
+	_cleanup_free_ char *copy = g->is_terminal && kind ? strndup(text, len) : NULL;
+	struct ky_buf b = {0}, safe = {0};
 
-	if (kind != CLI_CELL_NULL)
+	g->has_failed |= g->is_terminal && kind && !copy;
+	if (copy)
+		cli_escape(&safe, copy);
+	if (kind != CLI_CELL_NULL && !g->is_terminal)
 		ky_buf_put_csv(&b, text, len);
+	else if (copy)
+		ky_buf_put_csv(&b, safe.data ? safe.data : "", safe.len);
 	ky_buf_append(&b, (g->n_cells + 1) % g->n_columns ? "," : "\n", 1);
 	fwrite(b.data, 1, b.len, stdout);
+	ky_buf_deinit(&safe);
 	ky_buf_deinit(&b);
 }
 
@@ -116,7 +128,10 @@ void cli_grid_begin(struct cli_grid *g, struct cli *cli, size_t n_columns, enum 
 {
 	size_t n = (CLI_GRID_WAITING + 1) * n_columns;
 
-	*g = (struct cli_grid){.cli = cli, .form = form, .n_columns = n_columns};
+	*g = (struct cli_grid){.cli = cli,
+		.form = form,
+		.n_columns = n_columns,
+		.is_terminal = isatty(STDOUT_FILENO)};
 	if (form == CLI_GRID_JSON)
 		cli->printed = true;
 	if (form != CLI_GRID_TABLE)

@@ -1001,11 +1001,11 @@ def test_shortened(k):
     check(view.returncode == 0 and errors.count(b"\n") == 1 and b"shortened" in errors, f"{view.returncode}, {errors!r}")
 
 
-def on_screen(k, trace):
-    """Returns what kymo view prints on a terminal, without Kymo's own sequences."""
+def on_screen(k, *args):
+    """Returns what a command prints on a terminal, without Kymo's own sequences."""
     leader, follower = os.openpty()
     with open(leader, "rb", buffering=0) as screen:
-        done = subprocess.run([CLI, "view", "--no-pager", str(trace)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
+        done = subprocess.run([CLI, *map(str, args)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
         os.close(follower)
         equal(done.returncode, 0, "status")
         text = screen.read(4096)
@@ -1020,16 +1020,22 @@ def test_terminal(k):
     s = Stream("<")
     s.packet(s.event(0, 1, b"\xc2\x9b31m \x9b \xe2\x80\xae ok \xc3\xa9\0"))
     trace = write(k.top / "steer", metadata("le", fields).replace("made:up", "ma\\033[31mde"), s=s.data)
-    line = on_screen(k, trace)
+    line = on_screen(k, "view", "--no-pager", trace)
     check(b"\x1b" not in line and b"\x9b" not in line and b"\xe2\x80\xae" not in line, f"{line!r}")
     check("ok é".encode() in line and b"\\x1b[31mde" in line, f"{line!r}")
+    text, raw = "\x1b[31m, \u202e\"", b'"\x1b[31m, \xe2\x80\xae"""\n'
+    query = "sql", trace, "--csv", f"SELECT '{text}'"
+    shown = on_screen(k, *query).splitlines()[1]
+    equal(shown, b'"\\x1b[31m, \\xe2\\x80\\xae"""', "values on a terminal")
+    piped = subprocess.run([CLI, *map(str, query)], env=k.env, stdout=subprocess.PIPE).stdout
+    equal(piped.split(b"\n", 1)[1], raw, "values in a pipe")
     # the name of a field is any text in CTF 2: of bytes, and of bits
     for length in (8, 3):
         number = {"type": "fixed-length-unsigned-integer", "length": length, "alignment": 1, "byte-order": "little-endian"}
         fields = {"type": "structure", "member-classes": [{"name": "a\x1b[31m\u202eé", "field-class": number}]}
         fragments = ({"type": "preamble", "version": 2}, {"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": fields})
         trace = write(k.top / f"names{length}", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=b"\1")
-        line = on_screen(k, trace)
+        line = on_screen(k, "view", "--no-pager", trace)
         check(b"\x1b" not in line and b"\xe2\x80\xae" not in line, f"{line!r}")
         check("a\\x1b[31m\\xe2\\x80\\xaeé = 1".encode() in line, f"{line!r}")
 
