@@ -227,10 +227,31 @@ static int run_threads(struct counter *c, struct ky_counts *to, struct ky_spans 
 	return r;
 }
 
+/*
+ * Each slice would report the damage of its own part: so slices report none, and a damaged trace is
+ * read once more as a whole, without any event.
+ */
+static int report_damage(const struct counter *c, const struct ky_trace_reader_options *options)
+{
+	_cleanup_free_ uint8_t *none = calloc(c->query->reader->n_classes + 1, 1);
+	struct ky_reading reading;
+	struct ky_item item;
+	int r;
+
+	if (!none)
+		return -ENOMEM;
+	r = ky_reading_init(&reading, c->query, none, NULL, options);
+	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0)
+		r = 0;
+	ky_reading_deinit(&reading);
+	return r;
+}
+
 int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_spans *spans,
 	const struct ky_trace_reader_options *options, size_t n_threads)
 {
 	const struct ky_trace_reader *reader = q->reader;
+	const struct ky_trace_reader_options quiet = {0};
 	struct counter c = {.query = q, .options = options};
 	uint8_t *want = calloc(reader->n_classes + 1, 1);
 	bool has_spans = false;
@@ -244,8 +265,12 @@ int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_
 	}
 	c.want = want;
 	r = want && to->of_class ? make_slices(&c, has_spans) : -ENOMEM;
+	if (c.n_slices > 1)
+		c.options = &quiet;
 	if (!r)
 		r = run_threads(&c, to, spans);
+	if (!r && c.n_slices > 1 && (to->totals.n_corrupt || to->totals.n_truncated))
+		r = report_damage(&c, options);
 	for (size_t i = 0; c.slices && i < c.n_slices; i++) {
 		free(c.slices[i].events);
 		free(c.slices[i].counts);

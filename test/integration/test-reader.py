@@ -762,20 +762,40 @@ def test_spans_lost(k):
         equal([(s["count"], s["max_ns"], s["cut"]) for s in spans], [wanted], what)
 
 
-def test_spans_self(k):
-    """
-    The time of a span without its inner spans; the same for a trace of many slices as for one
-    slice.
-    """
-    s, n = Stream("<", 0), 60000
+def many_spans(n):
+    """A stream of several slices: 60 packets, n times three spans."""
+    s = Stream("<", 0)
     for p in range(60):
         records = []
         for i in range(n // 60):
             t = (p * (n // 60) + i) * 1000 + 1
             records += [begin(s, t), begin(s, t + 100), end(s, t + 300), begin(s, t + 400), end(s, t + 410), end(s, t + 900)]
         s.packet(b"".join(records))
-    spans = k.kymo_json("stat", str(spans_trace(k, "self", s)))["spans"]
+    return s
+
+
+def test_spans_self(k):
+    """
+    The time of a span without its inner spans; the same for a trace of many slices as for one
+    slice.
+    """
+    n = 60000
+    spans = k.kymo_json("stat", str(spans_trace(k, "self", many_spans(n))))["spans"]
     equal([(x["count"], x["total_ns"], x["self_ns"], x["min_ns"], x["max_ns"]) for x in spans], [(3 * n, 1110 * n, 900 * n, 10, 900)], "spans")
+
+
+def test_damaged_slices(k):
+    """A damaged stream is reported once, although each slice of the trace meets its part of it."""
+    trace = spans_trace(k, "damaged-slices", many_spans(60000))
+    file = next(p for p in trace.iterdir() if p.name != "metadata")
+    data = bytearray(file.read_bytes())
+    packets = [m.start() for m in re.finditer(re.escape(struct.pack("<I", 0xc1fc1fc1)), data)]
+    equal(len(packets), 60, "packets")
+    for i in (10, 30, 50):
+        data[packets[i] + 20000:packets[i] + 20100] = b"\xff" * 100
+    file.write_bytes(data)
+    lines = [line for line in k.kymo("stat", trace).stderr.splitlines() if "damaged" in line]
+    equal([line.partition(" is ")[2] for line in lines], ["damaged in 3 places: events are missing"], "reports")
 
 
 def test_stat_selection(k):
