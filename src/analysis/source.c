@@ -8,12 +8,13 @@
 
 struct ky_source {
 	struct ky_texts *names;
-	const struct ky_query *query;	/* borrowed */
-	struct ky_trace_reader *reader; /* borrowed */
-	uint32_t span;			/* that was asked for last */
-	struct ky_field_ref *refs;	/* owned; of the filter */
-	struct ky_cursor *cursor;	/* owned; NULL: not started */
-	struct ky_ahead *ahead;		/* owned; NULL: nothing was read since the start */
+	const struct ky_query *query;		      /* borrowed */
+	struct ky_trace_reader *reader;		      /* borrowed */
+	uint32_t span;				      /* that was asked for last */
+	struct ky_field_ref *refs;		      /* owned; of the filter */
+	struct ky_cursor *cursor;		      /* owned; NULL: not started */
+	const struct ky_trace_reader_options *report; /* of the next reading; NULL: none */
+	struct ky_ahead *ahead; /* owned; NULL: nothing was read since the start */
 	bool reads_ahead;
 	uint8_t *wanted;		 /* owned; by class */
 	struct ky_source_class *classes; /* owned; by ky_event_class.index */
@@ -452,13 +453,14 @@ static bool is_in(const struct ky_source_class *c, enum ky_source_part part, uin
 
 int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span)
 {
-	const struct ky_trace_reader_options options = {0};
+	const struct ky_trace_reader_options none = {0}, *options = s->report ? s->report : &none;
 	struct ky_select select = s->query->select;
 	int r = 0;
 
 	s->ahead = ky_ahead_free(s->ahead);
 	s->cursor = ky_cursor_close(s->cursor);
 	s->n_cut = 0;
+	s->report = NULL;
 	for (size_t i = 0; i < s->n_classes; i++) {
 		const struct ky_source_class *c = &s->classes[i];
 		bool wanted = is_in(c, part, span) &&
@@ -474,7 +476,12 @@ int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span
 	select.wanted = s->wanted;
 	if (select.from_ns != INT64_MIN || select.to_ns != INT64_MAX)
 		r = ky_trace_reader_index(s->reader);
-	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, &options);
+	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, options);
+}
+
+void ky_source_report(struct ky_source *s, const struct ky_trace_reader_options *options)
+{
+	s->report = options;
 }
 
 void ky_source_read_ahead(struct ky_source *s)

@@ -131,6 +131,8 @@ struct ky_source *ky_source_free(struct ky_source *s);
 int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t why_size);
 /* Lets another thread decode ahead of the caller's, which reads to the end (analysis/ahead.h). */
 void ky_source_read_ahead(struct ky_source *s);
+/* Lets the next reading report damage of the trace. options: borrowed until it has ended. */
+void ky_source_report(struct ky_source *s, const struct ky_trace_reader_options *options);
 /* Begins, or begins again. span: the name, for KY_SOURCE_SPAN. 0 or a negative errno. */
 int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span);
 /* 1 with the next event, whose values live until the next call; 0 at the end; negative errno. */

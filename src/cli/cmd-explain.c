@@ -372,14 +372,20 @@ static int check_traces(struct cli *cli)
 	return CLI_OK;
 }
 
+static void warn(void *arg, const char *text)
+{
+	cli_warn(arg, "%s", text);
+}
+
 static int run(struct cli *cli)
 {
+	const struct ky_trace_reader_options report = {.warn = warn, .arg = cli};
 	struct ky_trace_reader_options reader_options = {0};
 	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct names names = {.cli = cli};
 	const struct ky_explain_symbols symbols = {find_name, find_function, &names};
-	struct ky_explain_question q = {.symbols = &symbols};
+	struct ky_explain_question q = {.symbols = &symbols, .report = &report};
 	struct cli_selection selection = {0};
 	struct ky_query query;
 	char path[PATH_MAX];

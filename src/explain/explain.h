@@ -27,6 +27,8 @@ struct ky_explain_question {
 	size_t n_pairs;
 	struct ky_slowest slowest;
 	const struct ky_explain_symbols *symbols; /* NULL: addresses stay numbers */
+	/* Receives reports of damage, once, from another thread; NULL: nobody does. */
+	const struct ky_trace_reader_options *report;
 };
 
 /* Something that is missing in the trace, and the option that records it. */

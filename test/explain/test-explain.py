@@ -145,6 +145,18 @@ def test_deeply_nested():
     assert "36 nested too deeply left out" in kymo("explain", path, "--span=app:deep")
 
 
+def test_damage():
+    """The command names damaged files, once for each trace."""
+    thread = (200, 60, "worker")
+    path = new_trace([traces.Event(1000 + i, "app:x_" + ("end" if i % 2 else "begin"), 0, thread, span_tid=200) for i in range(2000)])
+    stream = max((os.path.join(path, name) for name in os.listdir(path) if name != "metadata"), key=os.path.getsize)
+    os.truncate(stream, os.path.getsize(stream) - 10)
+    for options in ([], ["--span=app:x"], ["--span=app:x", "--against=" + path]):
+        p = subprocess.run([KYMO, "explain", path, *options], capture_output=True, text=True, timeout=120)
+        n = p.stderr.count("ends within a packet: the complete packets were read")
+        assert p.returncode == 0 and n == (2 if "--against=" + path in options else 1), (options, p.stderr)
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
