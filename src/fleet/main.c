@@ -386,6 +386,7 @@ static int run_sessions(struct fleet *f, const char *what)
 {
 	const bool is_snapshot = !strcmp(what, "snapshot");
 	_cleanup_value_ struct kymo_value *request = kymo_value_new(), *note = kymo_value_new();
+	const char *id;
 	size_t n_bad;
 	uint64_t us;
 	int code = fill_request(f, request), r;
@@ -412,12 +413,13 @@ static int run_sessions(struct fleet *f, const char *what)
 		kymo_value_set(f->result, "id", kymo_value_get(note, "id"));
 	if (f->result)
 		kymo_value_set(f->result, "hosts", kymo_value_get(note, "hosts"));
+	id = kymo_value_string(kymo_value_get(request, "id"));
+	if (r < 0 && is_snapshot && *id)
+		return fleet_fail(f, "snapshot %s: %s", id, f->link.why);
 	if (r < 0)
 		return fleet_fail(f, "%s", f->link.why);
 	if (is_snapshot && !f->result)
-		printf("snapshot %s: 'kymo fleet fetch %s' brings it here\n",
-			kymo_value_string(kymo_value_get(note, "id")),
-			kymo_value_string(kymo_value_get(note, "id")));
+		printf("snapshot %s: 'kymo fleet fetch %s' brings it here\n", id, id);
 	return n_bad ? fleet_fail(f, "%zu of %zu hosts did not do it", n_bad, f->hosts.n)
 		     : FLEET_OK;
 }
