@@ -99,6 +99,23 @@ static bool check_steps(struct ky_kkind *k)
 	return true;
 }
 
+/* Most events have one context, the thread, and fields that follow each other. */
+static void find_fast(struct ky_kkind *k)
+{
+	const struct ky_kstep *s = k->steps;
+
+	if (k->n_steps == 3 && s->op == KY_KOP_COPY && s[1].op == KY_KOP_FIELDS &&
+		s[2].op == KY_KOP_COPY) {
+		k->context = (uint32_t)s->len;
+		k->context_offset = s->offset;
+		s += 2;
+	} else if (k->n_steps != 1 || s->op != KY_KOP_COPY) {
+		return;
+	}
+	k->fast = (uint32_t)s->len;
+	k->fast_offset = s->offset;
+}
+
 struct ky_kkind *ky_kkind_new(
 	uint32_t id, uint32_t min, const struct ky_kstep *steps, uint32_t n_steps)
 {
@@ -117,10 +134,7 @@ struct ky_kkind *ky_kkind_new(
 	memcpy(k->steps, steps, n_steps * sizeof(*steps));
 	if (!check_steps(k))
 		return ky_kkind_free(k);
-	if (n_steps == 1 && steps[0].op == KY_KOP_COPY) {
-		k->fast = (uint32_t)steps[0].len;
-		k->fast_offset = steps[0].offset;
-	}
+	find_fast(k);
 	return k;
 }
 
@@ -487,7 +501,7 @@ static bool passes(const struct ky_kkind *k, const uint8_t *fields, size_t len)
 	for (uint32_t i = 0; i < k->n_filters; i++)
 		if (ky_filter_pass(k->filters[i], fields, len, NULL, 0))
 			return true;
-	return !k->n_filters;
+	return false;
 }
 
 /* Returns true for the kernel's own records in a ring: markers and stacks, which nobody enabled. */
@@ -496,8 +510,15 @@ static bool is_internal(uint16_t type)
 	return type <= 20; /* __TRACE_LAST_TYPE of Linux 6.18; events begin behind it */
 }
 
-/* Appends one record. Returns `out` if there is none. */
-static uint8_t *put_record(const struct ky_kkind *k, struct ky_kplace *place,
+static uint8_t *put_fast(uint8_t *out, const struct ky_kkind *k, const uint8_t *data)
+{
+	if (k->context)
+		out = copy(out, data + k->context_offset, k->context);
+	return copy(out, data + k->fast_offset, k->fast);
+}
+
+/* Appends a record that has to pass filters. Returns `out` if it does not. */
+static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place,
 	const struct ky_kwalk *w, const uint8_t *data, uint32_t len, uint8_t *out)
 {
 	struct ky_kplace before = *place;
@@ -505,7 +526,7 @@ static uint8_t *put_record(const struct ky_kkind *k, struct ky_kplace *place,
 
 	current.data = data;
 	out = run_steps(k, w, data, len, ky_kput_head(out, place, k->id, w->ts), &fields);
-	if (ky_likely(!k->n_filters) || passes(k, fields, (size_t)(out - fields)))
+	if (passes(k, fields, (size_t)(out - fields)))
 		return out;
 	*place = before;
 	return begin;
@@ -516,6 +537,7 @@ uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const 
 {
 	const uint8_t *data, *begin = out;
 	struct ky_kwalk w, before;
+	uint8_t *fields;
 	uint32_t len, need;
 
 	current.t = t;
@@ -547,11 +569,12 @@ uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const 
 			place->clock = before.ts;
 			return out;
 		}
-		if (k->fast && ky_likely(!k->n_filters))
-			out = copy(ky_kput_head(out, place, k->id, w.ts), data + k->fast_offset,
-				k->fast);
-		else
-			out = put_record(k, place, &w, data, len, out);
+		if (ky_unlikely(k->n_filters)) {
+			out = put_filtered(k, place, &w, data, len, out);
+			continue;
+		}
+		out = ky_kput_head(out, place, k->id, w.ts);
+		out = k->fast ? put_fast(out, k, data) : run_steps(k, &w, data, len, out, &fields);
 	}
 	place->n_refused += w.end - w.at >= 4;
 	place->at = 0;

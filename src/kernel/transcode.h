@@ -20,8 +20,8 @@ struct ky_kkind {
 	uint32_t min;	   /* bytes of data that the steps read for certain */
 	uint32_t fixed;	   /* bytes of a record without what varies, at most */
 	uint32_t n_varied; /* steps that copy at most all of the data */
-	/* not 0: the only step copies so many bytes from fast_offset */
-	uint32_t fast, fast_offset;
+	/* not 0: the fields are one copy of so many bytes, and so is the context before, if any */
+	uint32_t fast, fast_offset, context, context_offset;
 	/* a record must pass one of these filters (filter/pass.h), if there are any */
 	uint32_t n_filters;
 	void **filters; /* owned */
