@@ -41,7 +41,7 @@ struct sender_file *sender_file_get(struct sender *s, const char *path)
 
 int sender_file_open(const struct sender *s, const char *path)
 {
-	const int flags = (s->spool_max ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC;
+	const int flags = (s->spool_max ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	const size_t n = strcspn(path, "/");
 
 	for (unsigned i = 0; path[n] && i < s->n_tops; i++)
@@ -125,7 +125,8 @@ bool sender_is_recorded(int trace)
 
 void sender_read_watermark(struct sender *s)
 {
-	_cleanup_close_ int fd = openat(s->trace, KY_WATERMARK_NAME, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(
+		s->trace, KY_WATERMARK_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	s->has_watermark = fd >= 0 && pread(fd, &s->watermark, sizeof(s->watermark), 0) ==
 					      sizeof(s->watermark);

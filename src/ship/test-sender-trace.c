@@ -191,6 +191,14 @@ static void test_identifier(void **state)
 	sender_deinit(&again);
 }
 
+/* A pipe without a writer must not be waited for. */
+static void test_watermark_is_a_pipe(void **state)
+{
+	assert_int_equal(mkfifoat(t.dir, ".watermark", 0644), 0);
+	sender_read_watermark(&t.sender);
+	assert_false(t.sender.has_watermark);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +209,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_machine_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identifier, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_watermark_is_a_pipe, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
