@@ -255,7 +255,10 @@ int shipper_open(struct cli *cli, struct shipper *s, const char *trace, const ch
 	if (realpath(trace, s->path))
 		s->trace = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->trace < 0)
-		return cli_fail(cli, "failed", "%s: %s", cli_safe(cli, trace), strerror(errno));
+		return cli_fail(cli, "failed", "%s: %s%s", cli_safe(cli, trace), strerror(errno),
+			errno == ENOENT
+				? ": a trace is named by its directory ('kymo list' shows those of sessions)"
+				: "");
 	snprintf(copy, sizeof(copy), "%s", s->path);
 	snprintf(s->name, sizeof(s->name), "%s", name ? name : basename(copy));
 	if (strlen(s->name) > SEGMENT_NAME_MAX || !segment_name_valid(s->name, strlen(s->name)))
