@@ -101,8 +101,14 @@ def quiet(app, line):
     if line == "ready":
         wait_for(lambda: waits(app.pid), "the listener to be there")
     elif line == "filtered":
-        before = sleeps(app.pid)
-        wait_for(lambda: app.poll() is not None or not listener(app.pid) or sleeps(app.pid) - before, "the listener to have looked")
+        # it may just have looked, before the filter: then it has to sleep first
+        before = wait_for(lambda: ended(app) or sleeps(app.pid), "the listener to sleep")
+        wait_for(lambda: ended(app) or sleeps(app.pid) - before, "the listener to have looked")
+
+
+def ended(app):
+    """Returns a set, which is not empty if the program or its listener has ended."""
+    return {"ended"} if app.poll() is not None or not listener(app.pid) else set()
 
 
 def listener(pid):
