@@ -18,6 +18,7 @@ struct ky_instances {
 	longest;    /* only if all is a sample: the longest, longest first */
 	uint64_t n; /* ended, and not left out */
 	uint64_t n_unfinished, n_unbegun, n_lost; /* left out */
+	uint64_t n_instant;			  /* left out: the clock did not advance */
 	/* Left out: within KY_MAX_DEPTH others of the thread. Each event is added to all. */
 	uint64_t n_nested;
 	uint64_t n_threadless; /* events whose thread is not known */

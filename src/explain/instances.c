@@ -170,7 +170,9 @@ static int end_instance(struct pass *p, const struct ky_source_event *e, bool is
 	o->instance.streams[1] = e->stream;
 	if (!is_async && o->depth >= KY_MAX_DEPTH)
 		p->v->n_nested++;
-	else if (o->instance.end_ns > o->instance.begin_ns && !o->is_filtered)
+	else if (o->instance.end_ns <= o->instance.begin_ns)
+		p->v->n_instant += !o->is_filtered;
+	else if (!o->is_filtered)
 		r = add_instance(p, &o->instance);
 	free(o);
 	return r;

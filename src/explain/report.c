@@ -84,7 +84,8 @@ static void put_left_out(struct ky_buf *b, const struct ky_instances *v)
 		uint64_t n;
 		const char *what;
 	} left_out[] = {{v->n_unfinished, "unfinished"}, {v->n_unbegun, "without a beginning"},
-		{v->n_lost, "with losses"}, {v->n_nested, "nested too deeply"}};
+		{v->n_lost, "with losses"}, {v->n_nested, "nested too deeply"},
+		{v->n_instant, "shorter than 1 ns"}};
 	bool any = false;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(left_out); i++) {
@@ -383,8 +384,9 @@ void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 	ky_buf_printf(b,
 		", \"count\": %" PRIu64 ", \"left_out\": {\"unfinished\": %" PRIu64
 		", \"unbegun\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"nested\": %" PRIu64
-		"}, \"verdict\": \"%s\", \"first_line\": ",
-		v->n, v->n_unfinished, v->n_unbegun, v->n_lost, v->n_nested, verdicts[e->verdict]);
+		", \"instant\": %" PRIu64 "}, \"verdict\": \"%s\", \"first_line\": ",
+		v->n, v->n_unfinished, v->n_unbegun, v->n_lost, v->n_nested, v->n_instant,
+		verdicts[e->verdict]);
 	put_string(b, e->first_line);
 	if (d)
 		put_json_groups(b, d);

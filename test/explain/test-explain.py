@@ -157,6 +157,16 @@ def test_damage():
         assert p.returncode == 0 and n == (2 if "--against=" + path in options else 1), (options, p.stderr)
 
 
+def test_instant():
+    """An instance that begins and ends in one nanosecond has no duration: it is counted."""
+    thread = (200, 60, "worker")
+    path = new_trace([traces.Event(1000 + i // 4 * 10 + (i % 4 == 3), "app:short_" + ("end" if i % 2 else "begin"), 0, thread, span_tid=200)
+                      for i in range(200)])
+    out = explain(path, "app:short")
+    assert (out["count"], out["left_out"]["instant"]) == (50, 50), out
+    assert "50 shorter than 1 ns left out" in kymo("explain", path, "--span=app:short")
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
@@ -1230,7 +1240,7 @@ def test_left_out():
     begins = [e for e in p.events if e.name == "shop:checkout_begin"]
     path = new_trace([e for e in p.events if e is not ends[-1] and e is not begins[0]])
     out = explain(path, "shop:checkout")
-    assert out["left_out"] == {"unfinished": 1, "unbegun": 1, "lost": 0, "nested": 0} and out["count"] == 98, out
+    assert out["left_out"] == {"unfinished": 1, "unbegun": 1, "lost": 0, "nested": 0, "instant": 0} and out["count"] == 98, out
 
 
 def test_against():
