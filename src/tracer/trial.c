@@ -165,6 +165,11 @@ bool tracer_has_become_filtered(void)
 		    CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
 	char *stack_end = asker_stack + sizeof(asker_stack) - (uintptr_t)asker_stack % 16;
 
+	/*
+	 * A filter that forbids futex ends the caller here. CLONE_VFORK would wait without another
+	 * call, but then a debugger that follows children takes the thread for one, and loses the
+	 * program; valgrind ends it.
+	 */
 	asker.answered = false;
 	asker.lives = 1;
 	if (clone(ask, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)

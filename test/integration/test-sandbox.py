@@ -22,7 +22,7 @@ CALLS = """
     openat poll pread64 prctl prlimit64 readlink recvmsg rseq rt_sigprocmask sendto
     set_robust_list signalfd4 socket tgkill unshare
 """.split()
-# without it, the C library ends any program with threads: docs/limits.md
+# the C library needs futex in any program with threads, and so does libkymo: docs/limits.md
 LISTENER_CALLS = set(CALLS) - {"futex"}
 PLUGIN = APPS / "loads-provider.so"
 
@@ -95,8 +95,10 @@ def compare(k, action, between, calls=None, early=False):
 
 def quiet(app, line):
     """
-    Returns when the listener has looked for a daemon once more after the filter was installed, and
-    waits; or when it has ended.
+    Returns when the listener has slept once more after the filter was installed, or has ended. As
+    a rule it has then seen the filter. Not always: it polls a FIFO that the programs of all tests
+    share, and each of them that ends wakes it inside poll(), which then sleeps again. So no test
+    may rely on it.
     """
     if line == "ready":
         wait_for(lambda: waits(app.pid), "the listener to be there")
