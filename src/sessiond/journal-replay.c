@@ -8,6 +8,7 @@
 #include "sessiond/control/selection.h"
 #include "sessiond/journal.h"
 #include "sessiond/kernel/events.h"
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/model/context.h"
 #include "sessiond/model/lost.h"
 #include "sessiond/model/option.h"

@@ -47,5 +47,8 @@ expect("folders of a folder", planted(deep, {"sessiond/a.c": '#include "sessiond
 expect("upwards in a folder", planted(deep, {"sessiond/low/a.c": '#include "sessiond/b.h"\n'}), 1, "sessiond/low must not include")
 expect("what a folder's folder has not", planted(deep, {"sessiond/low/a.c": '#include "svc/b.h"\n'}), 1, "sessiond/low must not include")
 expect("cycle", planted(LAYERS.replace("base:", "base: ring"), good), 1, "cycle")
+ring_of = {"sessiond/a.h": '#include "sessiond/b.h"\n', "sessiond/b.h": "\n", "sessiond/b.c": '#include "sessiond/c.h"\n', "sessiond/c.c": '#include "sessiond/a.h"\n'}
+expect("cycle of modules", planted(LAYERS, ring_of), 1, "src/sessiond/c: part of a cycle of includes, by: sessiond/a\n")
+expect("no cycle of modules", planted(LAYERS, {**ring_of, "sessiond/c.c": '#include "sessiond/c.h"\n'}), 0)
 expect("nothing to check", planted(LAYERS, {}), 1, "no source")
 expect("this tree", run(ROOT), 0)

@@ -36,7 +36,7 @@ bool request_kernel_opens(struct request *r)
 {
 	char why[KERNEL_WHY_MAX];
 
-	if (kernel_open(r->env->kernel, why) < 0)
+	if (tracefs_open(&r->env->kernel->fs, why) < 0)
 		request_refuse(r, "unsupported", "%s", why);
 	return !r->refusal.code;
 }

@@ -5,6 +5,7 @@
 
 #include "sessiond/control/request.h"
 #include "sessiond/kernel/events.h"
+#include "sessiond/kernel/kernel.h"
 
 /* Reads the parameter `domain`. Refuses the request and returns false if it makes no sense. */
 bool request_is_kernel(struct request *r, bool *ret_kernel);

@@ -4,6 +4,7 @@
 
 #include "kernel/format.h"
 #include "sessiond/kernel/events.h"
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/kernel/probes.h"
 #include "svc/log.h"
 
@@ -73,7 +74,7 @@ int kernel_set_adopt(struct kernel_set *set, int fds[4])
 	struct env *env = set->channel->session->env;
 	struct registry *r = set->registry;
 	char why[KERNEL_WHY_MAX];
-	int ret = kernel_open(env->kernel, why);
+	int ret = tracefs_open(&env->kernel->fs, why);
 
 	if (ret < 0)
 		return ret;

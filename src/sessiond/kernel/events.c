@@ -6,6 +6,7 @@
 #include "kernel/names.h"
 #include "kernel/print-fmt.h"
 #include "kernel/program.h"
+#include "proto/consumer.h"
 #include "sessiond/kernel/probes.h"
 #include "svc/log.h"
 
@@ -158,7 +159,7 @@ int kernel_count_matches(
 	struct kernel *k, const struct rule *r, struct ky_buf *similar, char why[KERNEL_WHY_MAX])
 {
 	struct count count = {.rule = r, .similar = similar};
-	int ret = kernel_open(k, why);
+	int ret = tracefs_open(&k->fs, why);
 
 	if (!ret)
 		ret = kernel_events_list(k, count_event, &count);

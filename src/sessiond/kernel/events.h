@@ -7,7 +7,7 @@
 #define SESSIOND_KERNEL_EVENTS_H
 
 #include "base/buf.h"
-#include "sessiond/kernel/kernel.h"
+#include "sessiond/kernel/set.h"
 
 struct kernel_event {
 	struct ky_list node; /* in set->events */

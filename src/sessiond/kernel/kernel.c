@@ -32,33 +32,6 @@
 
 static struct kernel *kernel; /* of this process */
 
-/* The event layout in the ring must be the one that we read. */
-static int check_layout(const struct tracefs *t, char why[KERNEL_WHY_MAX])
-{
-	_cleanup_free_ char *page = tracefs_read(t->root, "events/header_page");
-	_cleanup_free_ char *event = tracefs_read(t->root, "events/header_event");
-
-	if (page && event && ky_kheader_check(page, event))
-		return 0;
-	snprintf(why, KERNEL_WHY_MAX,
-		"this kernel's trace buffers have another layout than Kymo reads");
-	return -EOPNOTSUPP;
-}
-
-int kernel_open(struct kernel *k, char why[KERNEL_WHY_MAX])
-{
-	int ret;
-
-	if (k->fs.root >= 0)
-		return 0;
-	ret = tracefs_open(&k->fs, why);
-	if (!ret)
-		ret = check_layout(&k->fs, why);
-	if (ret < 0)
-		tracefs_close(&k->fs);
-	return ret;
-}
-
 /* --- instances that cannot be removed yet --- */
 
 static void forget_leftover(struct kernel *k, size_t i)
@@ -340,7 +313,7 @@ int kernel_set_make(struct channel *c, char why[KERNEL_WHY_MAX])
 	*why = '\0';
 	if (c->kernel)
 		return 0;
-	ret = kernel_open(kernel, why);
+	ret = tracefs_open(&kernel->fs, why);
 	if (ret < 0)
 		return ret;
 	set = set_new(c, env_next_number(kernel->env));
@@ -612,7 +585,7 @@ static void kernel_sweep(struct kernel *k)
 	char why[KERNEL_WHY_MAX];
 	int n;
 
-	if (k->env->uid || kernel_open(k, why) < 0)
+	if (k->env->uid || tracefs_open(&k->fs, why) < 0)
 		return;
 	n = tracefs_sweep(&k->fs);
 	if (n > 0)

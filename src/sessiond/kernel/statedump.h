@@ -8,7 +8,7 @@
 #define SESSIOND_KERNEL_STATEDUMP_H
 
 #include "base/buf.h"
-#include "sessiond/kernel/kernel.h"
+#include "sessiond/kernel/set.h"
 
 /* Their identifiers in the stream. */
 #define STATEDUMP_ID	 32u

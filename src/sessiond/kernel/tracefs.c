@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernel/format.h"
 #include "kernel/pid-ns.h"
 
 #define MOUNTED	 "/sys/kernel/tracing"
@@ -86,17 +87,23 @@ static int check_access(int fd)
 	return 0;
 }
 
-int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
+static int check_layout(int root, char why[TRACEFS_WHY_MAX])
 {
-	int mounted, fd, ret;
+	_cleanup_free_ char *page = tracefs_read(root, "events/header_page");
+	_cleanup_free_ char *event = tracefs_read(root, "events/header_event");
 
-	*t = (struct tracefs){.root = -1, .ops = &kernel_ops};
-	if (!ky_is_in_initial_pid_ns()) {
-		snprintf(why, TRACEFS_WHY_MAX,
-			"kernel events have the process numbers of the initial PID namespace: run the daemon there (in a container: --pid=host)");
-		return -EPERM;
-	}
-	fd = open_unmounted();
+	if (page && event && ky_kheader_check(page, event))
+		return 0;
+	snprintf(why, TRACEFS_WHY_MAX,
+		"this kernel's trace buffers have another layout than Kymo reads");
+	return -EOPNOTSUPP;
+}
+
+/* Returns the directory, or -errno with one line in why. */
+static int open_root(char why[TRACEFS_WHY_MAX])
+{
+	int fd = open_unmounted(), mounted, ret;
+
 	if (fd < 0) {
 		mounted = open(MOUNTED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (mounted >= 0 && tracefs_has(mounted, "events"))
@@ -105,12 +112,30 @@ int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 			ky_close(mounted);
 	}
 	ret = fd < 0 ? fd : check_access(fd);
-	if (ret < 0) {
-		ky_close(fd);
+	if (ret < 0)
 		explain(ret, why);
-		return ret;
+	else
+		ret = check_layout(fd, why);
+	if (ret < 0)
+		ky_close(fd);
+	return ret < 0 ? ret : fd;
+}
+
+int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
+{
+	int fd;
+
+	if (t->root >= 0)
+		return 0;
+	if (!ky_is_in_initial_pid_ns()) {
+		snprintf(why, TRACEFS_WHY_MAX,
+			"kernel events have the process numbers of the initial PID namespace: run the daemon there (in a container: --pid=host)");
+		return -EPERM;
 	}
-	t->root = fd;
+	fd = open_root(why);
+	if (fd < 0)
+		return fd;
+	*t = (struct tracefs){.root = fd, .ops = &kernel_ops};
 	return 0;
 }
 

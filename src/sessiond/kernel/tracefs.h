@@ -25,8 +25,9 @@ struct tracefs {
 };
 
 /*
- * Opens the file system, without a mount if the kernel and our rights allow it. Returns -errno with
- * one line in why: what is missing, and the remedy.
+ * Opens the file system if it is not open, without a mount if the kernel and our rights allow it.
+ * Checks that the layout of the ring's events is the one that we read. Returns -errno with one line
+ * in why: what is missing, and the remedy.
  */
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX]);
 void tracefs_close(struct tracefs *t);

@@ -20,6 +20,7 @@ struct kernel_event;
 struct kernel_set;
 struct samples;
 struct ky_bytes;
+struct process;
 struct registry;
 struct ring_set;
 struct rule;
@@ -80,6 +81,8 @@ struct observer {
 	void (*rules_changed)(struct channel *c); /* after rule_changed() and rule_removed() */
 
 	/* --- for the quota --- */
+	/* The set's rings may grow to *max bytes together, if the observer does not lower that. */
+	void (*set_sized)(const struct ring_set *set, uint64_t *max);
 	/* The set's memory is to be made: 0; or -EDQUOT, and it is not. */
 	int (*set_wanted)(struct ring_set *set);
 	void (*set_freed)(struct ring_set *set); /* next */
@@ -102,6 +105,11 @@ struct observer {
 	 * Triggers may begin steps of sessions.
 	 */
 	void (*conditions_met)(struct env *e);
+	/* A trigger's snapshot begins to copy the rings of the session, or has copied them. */
+	void (*copy_begun)(struct session *s);
+	void (*copy_ended)(struct session *s);
+	/* A process that was connected has exited. Its pidfd is readable. */
+	void (*process_ended)(const struct process *p);
 	/* A signal ended a program that the session tracks. Triggers may begin steps of it. */
 	void (*program_died)(struct session *s, const struct death *d);
 

@@ -75,11 +75,12 @@ bool quota_allows(const struct env *e, uid_t uid, uint64_t bytes)
 	return sum <= e->user_memory_max && bytes <= e->user_memory_max - sum;
 }
 
-uint64_t quota_spare(const struct env *e, uid_t uid)
+static void set_sized(const struct ring_set *set, uint64_t *max)
 {
-	uint64_t half = e->user_memory_max / 2, sum = sum_of_user(e, uid);
+	const struct env *e = set->channel->session->env;
+	uint64_t half = e->user_memory_max / 2, sum = sum_of_user(e, set->uid);
 
-	return (half - KY_MIN(half, sum)) / 8;
+	*max = KY_MIN(*max, (half - KY_MIN(half, sum)) / 8);
 }
 
 static int set_wanted(struct ring_set *set)
@@ -229,8 +230,10 @@ static void set_made(struct ring_set *set)
 	ky_timer_set(&e->loop, &e->quota_look, LOOK_NS);
 }
 
-static struct observer quota = {
-	.set_wanted = set_wanted, .set_made = set_made, .set_freed = set_freed};
+static struct observer quota = {.set_sized = set_sized,
+	.set_wanted = set_wanted,
+	.set_made = set_made,
+	.set_freed = set_freed};
 
 void quota_init(struct env *e, uint64_t max_bytes)
 {

@@ -21,8 +21,6 @@
 uint64_t quota_default(void);
 /* Parses the option: bytes, K, M or G may follow. 0 or -EINVAL. */
 int quota_parse(const char *text, uint64_t *ret_bytes);
-/* Returns how many bytes a set that this user needs now may have to grow. */
-uint64_t quota_spare(const struct env *e, uid_t uid);
 /* Returns whether the user may have so many bytes more, of buffers in the kernel. */
 bool quota_allows(const struct env *e, uid_t uid, uint64_t bytes);
 /* Keeps to the limit from now on: an observer. Once for each env. */

@@ -6,7 +6,6 @@
 #include "ctf/tsdl.h"
 #include "proto/app.h"
 #include "sessiond/model/channel.h"
-#include "sessiond/model/quota.h"
 #include "sessiond/model/session.h"
 #include "svc/check.h"
 
@@ -220,14 +219,13 @@ static void fit_fixed(struct ky_geometry *g)
 static uint32_t count_blocks(const struct ring_set *set)
 {
 	const struct channel *c = set->channel;
-	uint64_t size, spare, space, max;
+	uint64_t size, max = space_max();
 	uint32_t n = c->num_subbuf;
 
 	if (set->mode != KY_SET_PER_CPU || !ring_sets_grow(c))
 		return n;
-	spare = quota_spare(c->session->env, set->uid);
-	space = space_max();
-	max = KY_MIN(KY_MIN(spare, space) / c->session->env->n_cpus, c->burst_size);
+	OBSERVE(c->session->env, set_sized, set, &max);
+	max = KY_MIN(max / c->session->env->n_cpus, c->burst_size);
 	max = KY_MIN(max, (uint64_t)KY_RING_SPREAD_MAX);
 	for (size = (uint64_t)n * c->subbuf_size; 2 * size <= max && 2 * n <= KY_RING_MAX_BLOCKS;
 		size *= 2)

@@ -6,6 +6,7 @@
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
+#include "sessiond/peers/ended.h"
 #include "sessiond/peers/firing.h"
 #include "sessiond/peers/kernel-orders.h"
 #include "sessiond/peers/orders.h"
@@ -131,6 +132,9 @@ void peers_init(
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
 		.conditions_met = firing_look_all,
+		.copy_begun = firing_begin_copy,
+		.copy_ended = firing_end_copy,
+		.process_ended = program_ended,
 		.program_died = triggers_program_died,
 		.kernel_set_made = kernel_set_made,
 		.kernel_event_described = kernel_event_described,

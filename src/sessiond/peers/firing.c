@@ -370,17 +370,19 @@ void firing_timer(struct ky_timer *timer)
 		ky_timer_set(&all->session->env->loop, timer, TRIGGER_LOOK_NS);
 }
 
-void firing_begin_copy(struct triggers *all)
+void firing_begin_copy(struct session *s)
 {
-	if (!all->n_copying++)
-		for_each_set(all->session, begin_copy, NULL);
+	if (!recording_of(s)->triggers.n_copying++)
+		for_each_set(s, begin_copy, NULL);
 }
 
-void firing_end_copy(struct triggers *all)
+void firing_end_copy(struct session *s)
 {
+	struct triggers *all = &recording_of(s)->triggers;
+
 	if (--all->n_copying)
 		return;
-	for_each_set(all->session, thaw_set, NULL);
+	for_each_set(s, thaw_set, NULL);
 	firing_watch(all);
 }
 

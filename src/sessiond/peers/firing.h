@@ -53,7 +53,7 @@ void firing_look_all(struct env *e);
 /*
  * Begins and ends a copy of the session's rings for a snapshot: the sets are frozen meanwhile.
  */
-void firing_begin_copy(struct triggers *all);
-void firing_end_copy(struct triggers *all);
+void firing_begin_copy(struct session *s);
+void firing_end_copy(struct session *s);
 
 #endif

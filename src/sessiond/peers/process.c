@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include "sessiond/model/contents.h"
-#include "sessiond/peers/ended.h"
 #include "sessiond/peers/peers.h"
 #include "svc/log.h"
 #include "svc/unix.h"
@@ -101,7 +100,7 @@ static void pidfd_readable(struct ky_watch *w, uint32_t events)
 	struct process *p = ky_container_of(w, struct process, end);
 
 	(void)events;
-	program_ended(p);
+	OBSERVE(p->env, process_ended, p);
 	process_ended(p);
 }
 

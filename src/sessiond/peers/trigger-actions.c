@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/program.h"
 #include "sessiond/peers/rundir.h"
@@ -41,7 +40,7 @@ struct triggered_snapshot {
 static void end_copy(struct triggered_snapshot *ts)
 {
 	if (ts->copying)
-		firing_end_copy(&recording_of(ts->from.session)->triggers);
+		OBSERVE(ts->from.session->env, copy_ended, ts->from.session);
 	ts->copying = false;
 }
 
@@ -195,7 +194,7 @@ static void take_snapshot(const struct trigger *t, const char *reason)
 	if (asprintf(&ts->reason, "trigger: %s (%s): %s", t->spec.name, t->spec.when, reason) < 0)
 		ts->reason = NULL;
 	if (condition_is_theirs(&t->spec.condition)) {
-		firing_begin_copy(&recording_of(t->session)->triggers);
+		OBSERVE(t->session->env, copy_begun, t->session);
 		ts->copying = true;
 	}
 	if (ts->from.trigger && ts->from.when && ts->reason)
