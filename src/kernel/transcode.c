@@ -104,16 +104,16 @@ static void find_fast(struct ky_kkind *k)
 {
 	const struct ky_kstep *s = k->steps;
 
-	if (k->n_steps == 3 && s->op == KY_KOP_COPY && s[1].op == KY_KOP_FIELDS &&
-		s[2].op == KY_KOP_COPY) {
+	if (s->op != KY_KOP_COPY)
+		return;
+	if (s[1].op == KY_KOP_FIELDS && s[2].op == KY_KOP_COPY) {
 		k->context = (uint32_t)s->len;
 		k->context_offset = s->offset;
 		s += 2;
-	} else if (k->n_steps != 1 || s->op != KY_KOP_COPY) {
-		return;
 	}
 	k->fast = (uint32_t)s->len;
 	k->fast_offset = s->offset;
+	k->rest = s + 1;
 }
 
 struct ky_kkind *ky_kkind_new(
@@ -276,7 +276,7 @@ bool ky_ktranscode_find_context(const char *name, struct ky_filter_context *ret)
 
 /* ---- steps ---- */
 
-uint8_t *ky_kput_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64_t clock)
+static inline uint8_t *put_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64_t clock)
 {
 	uint64_t ts = KY_MAX(clock, place->ts), since = ts - place->ts;
 	uint32_t word;
@@ -293,6 +293,11 @@ uint8_t *ky_kput_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64
 	memcpy(out + 1, &id, 4);
 	memcpy(out + 5, &ts, 8);
 	return out + KY_HEADER_EXTENDED;
+}
+
+uint8_t *ky_kput_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64_t clock)
+{
+	return put_head(out, place, id, clock);
 }
 
 /* Finds what a place in the data leads to. Returns nothing instead of anything behind the data. */
@@ -435,15 +440,14 @@ static inline uint8_t *add_to(uint8_t *out, const struct ky_kstep *s)
 	return out;
 }
 
-/* Runs the steps of an event. Sets *ret_fields to where the fields begin. */
-static uint8_t *run_steps(const struct ky_kkind *k, const struct ky_kwalk *w, const uint8_t *data,
+/* Runs steps of an event. Sets *ret_fields to where the fields begin, if they do behind a step. */
+static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, const uint8_t *data,
 	uint32_t len, uint8_t *out, uint8_t **ret_fields)
 {
 	const uint8_t *from;
 	uint32_t n;
 
-	*ret_fields = out;
-	for (const struct ky_kstep *s = k->steps;; s++) {
+	for (;; s++) {
 		switch (s->op) {
 		case KY_KOP_COPY:
 			out = copy(out, data + s->offset, (uint32_t)s->len);
@@ -510,35 +514,90 @@ static bool is_internal(uint16_t type)
 	return type <= 20; /* __TRACE_LAST_TYPE of Linux 6.18; events begin behind it */
 }
 
-static uint8_t *put_fast(uint8_t *out, const struct ky_kkind *k, const uint8_t *data)
+/* Appends what follows the head. w: a copy, so that the loop's own can be in registers. */
+static inline uint8_t *put_fields(uint8_t *out, const struct ky_kkind *k, struct ky_kwalk w,
+	const uint8_t *data, uint32_t len)
 {
-	if (k->context)
-		out = copy(out, data + k->context_offset, k->context);
-	return copy(out, data + k->fast_offset, k->fast);
+	const struct ky_kstep *s = k->steps;
+	uint8_t *fields;
+
+	if (ky_likely(k->fast)) {
+		if (k->context)
+			out = copy(out, data + k->context_offset, k->context);
+		out = copy(out, data + k->fast_offset, k->fast);
+		for (s = k->rest; s->op == KY_KOP_ADD; s++)
+			out = add_to(out, s);
+	}
+	return ky_likely(!s->op) ? out : run_steps(s, &w, data, len, out, &fields);
 }
 
 /* Appends a record that has to pass filters. Returns `out` if it does not. */
-static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place,
-	const struct ky_kwalk *w, const uint8_t *data, uint32_t len, uint8_t *out)
+static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place, struct ky_kwalk w,
+	const uint8_t *data, uint32_t len, uint8_t *out)
 {
 	struct ky_kplace before = *place;
 	uint8_t *begin = out, *fields;
 
 	current.data = data;
-	out = run_steps(k, w, data, len, ky_kput_head(out, place, k->id, w->ts), &fields);
+	fields = out = ky_kput_head(out, place, k->id, w.ts);
+	out = run_steps(k->steps, &w, data, len, out, &fields);
 	if (passes(k, fields, (size_t)(out - fields)))
 		return out;
 	*place = before;
 	return begin;
 }
 
+/*
+ * The loop of ky_ktranscode(). It works on copies of the places, which it keeps in registers: for
+ * all that the compiler knows, `out` may lead to the caller's.
+ */
+static uint8_t *put_page(struct ky_ktranscoder *t, struct ky_kplace *place, const uint8_t *page,
+	struct ky_kwalk w, uint8_t *out, const uint8_t *end, bool first)
+{
+	const uint8_t *data, *begin = out;
+	struct ky_kplace p = *place;
+	struct ky_kwalk before = w;
+	uint32_t len, need;
+
+	for (; ky_kwalk_next(&w, &data, &len); before = w) {
+		uint16_t type = len < 8 ? 0 : (uint16_t)(data[0] | data[1] << 8);
+		const struct ky_kkind *k = t->kinds[type];
+
+		if (ky_unlikely(!k || k->is_stack || len < k->min)) {
+			p.n_refused += !is_internal(type) && (!k || !k->is_stack);
+			continue;
+		}
+		need = k->fixed + k->n_varied * len;
+		if (ky_unlikely(need > (uint32_t)(end - out))) {
+			if (first && out == begin) {
+				p.n_refused++;
+				continue;
+			}
+			p.at = (uint32_t)(before.at - page);
+			p.clock = before.ts;
+			*place = p;
+			return out;
+		}
+		if (ky_unlikely(k->n_filters)) {
+			struct ky_kplace filtered = p;
+
+			out = put_filtered(k, &filtered, w, data, len, out);
+			p = filtered;
+			continue;
+		}
+		out = put_head(out, &p, k->id, w.ts);
+		out = put_fields(out, k, w, data, len);
+	}
+	p.n_refused += w.end - w.at >= 4;
+	p.at = 0;
+	*place = p;
+	return out;
+}
+
 uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const uint8_t *page,
 	uint32_t size, uint32_t cpu, uint8_t *out, const uint8_t *end, bool first)
 {
-	const uint8_t *data, *begin = out;
-	struct ky_kwalk w, before;
-	uint8_t *fields;
-	uint32_t len, need;
+	struct ky_kwalk w;
 
 	current.t = t;
 	current.cpu = cpu;
@@ -551,32 +610,5 @@ uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const 
 		w.at = page + KY_MIN(place->at, (uint32_t)(w.end - page));
 		w.ts = place->clock;
 	}
-	for (before = w; ky_kwalk_next(&w, &data, &len); before = w) {
-		uint16_t type = len < 8 ? 0 : (uint16_t)(data[0] | data[1] << 8);
-		const struct ky_kkind *k = t->kinds[type];
-
-		if (ky_unlikely(!k || k->is_stack || len < k->min)) {
-			place->n_refused += !is_internal(type) && (!k || !k->is_stack);
-			continue;
-		}
-		need = k->fixed + k->n_varied * len;
-		if (ky_unlikely(need > (uint32_t)(end - out))) {
-			if (first && out == begin) {
-				place->n_refused++;
-				continue;
-			}
-			place->at = (uint32_t)(before.at - page);
-			place->clock = before.ts;
-			return out;
-		}
-		if (ky_unlikely(k->n_filters)) {
-			out = put_filtered(k, place, &w, data, len, out);
-			continue;
-		}
-		out = ky_kput_head(out, place, k->id, w.ts);
-		out = k->fast ? put_fast(out, k, data) : run_steps(k, &w, data, len, out, &fields);
-	}
-	place->n_refused += w.end - w.at >= 4;
-	place->at = 0;
-	return out;
+	return put_page(t, place, page, w, out, end, first);
 }

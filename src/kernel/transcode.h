@@ -20,8 +20,12 @@ struct ky_kkind {
 	uint32_t min;	   /* bytes of data that the steps read for certain */
 	uint32_t fixed;	   /* bytes of a record without what varies, at most */
 	uint32_t n_varied; /* steps that copy at most all of the data */
-	/* not 0: the fields are one copy of so many bytes, and so is the context before, if any */
+	/*
+	 * fast: not 0: the fields begin with a copy of so many bytes, and the context before, if
+	 * there is one, is a copy, too; `rest` are the steps behind these
+	 */
 	uint32_t fast, fast_offset, context, context_offset;
+	const struct ky_kstep *rest;
 	/* a record must pass one of these filters (filter/pass.h), if there are any */
 	uint32_t n_filters;
 	void **filters; /* owned */
