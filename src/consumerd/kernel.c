@@ -132,6 +132,19 @@ static struct trace *get_trace(struct consumerd *c, const struct kernel_set *k)
 	return t;
 }
 
+/*
+ * The names of the set of a message, as those of a ring set. Other streams of the trace have the
+ * same stream_id only in other channels: instance 0.
+ */
+#define RING_SET_LIKE(m)                                                                           \
+	((struct ky_cons_ring_set){.set = (m).set,                                                 \
+		.stream_id = (m).stream_id,                                                        \
+		.dir = (m).dir,                                                                    \
+		.name = (m).name,                                                                  \
+		.clock = (m).clock,                                                                \
+		.uuid_hi = (m).uuid_hi,                                                            \
+		.uuid_lo = (m).uuid_lo})
+
 /* Makes a set with its files. */
 static int take_set(struct consumerd *c, const struct ky_cons_ring_set *like, uint32_t n_cpus,
 	int *fds, unsigned n_fds, struct kernel_set **ret_set)
@@ -178,16 +191,9 @@ int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
 
 	if (ky_cons_kernel_set_decode(r, &m) < 0)
 		return ret;
-	/* Other streams of the trace have the same stream_id only in other channels: instance 0. */
-	like = (struct ky_cons_ring_set){.set = m.set,
-		.stream_id = m.stream_id,
-		.dir = m.dir,
-		.name = m.name,
-		.clock = m.clock,
-		.uuid_hi = m.uuid_hi,
-		.uuid_lo = m.uuid_lo,
-		.file_size = m.file_size,
-		.n_files = m.n_files};
+	like = RING_SET_LIKE(m);
+	like.file_size = m.file_size;
+	like.n_files = m.n_files;
 	ret = take_set(c, &like, m.n_cpus, fds, N_KERNEL_FDS, &k);
 	if (ret < 0)
 		return ret;
@@ -309,13 +315,7 @@ int kernel_on_samples_set(struct consumerd *c, struct ky_reader *r, int *fds)
 
 	if (ky_cons_samples_set_decode(r, &m) < 0 || c->snapshot)
 		return -EBADMSG;
-	like = (struct ky_cons_ring_set){.set = m.set,
-		.stream_id = m.stream_id,
-		.dir = m.dir,
-		.name = m.name,
-		.clock = m.clock,
-		.uuid_hi = m.uuid_hi,
-		.uuid_lo = m.uuid_lo};
+	like = RING_SET_LIKE(m);
 	ret = take_set(c, &like, m.n_cpus, fds, N_SAMPLES_FDS, &k);
 	if (ret < 0)
 		return ret;
