@@ -9,7 +9,7 @@
 #define DEPTH_MAX    8
 #define TRY_MS	     1000 /* for one attempt */
 #define PAUSE_MS     100  /* between two */
-#define SETTLE_MS    1000
+#define ATTEMPTS     12	  /* a leader that was just elected knows all messages then */
 #define RECONNECT_MS 200
 #define JITTER_MS    500
 #define PING_MS	     5000
@@ -241,29 +241,24 @@ static bool leader_has_none(struct link *l, const char *stream, const jsDirectGe
 }
 
 /*
- * A copy of the stream may be behind, and a leader that was just elected may not know all messages
- * yet. So a message is absent only if the leader reports for SETTLE_MS that it has none.
+ * A copy of the stream may be behind, or damaged, the leader's too, and any of them answers. So
+ * where there are copies, a message is absent only if whoever answers has none ATTEMPTS times, and
+ * the leader likewise.
  */
-static bool is_absent(struct link *l, const char *stream, const jsDirectGetMsgOptions *o)
-{
-	if (!l->has_copies)
-		return true;
-	for (unsigned ms = 0; ms < SETTLE_MS; ms += PAUSE_MS, nats_Sleep(PAUSE_MS))
-		if (!leader_has_none(l, stream, o))
-			return false;
-	return true;
-}
-
 static int get(struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
 {
 	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
+	unsigned n_absent = 0;
 	natsStatus s;
 
 	*ret = (struct stored){0};
 	while ((s = get_once(l, stream, o, &ret->msg)) == NATS_NOT_FOUND) {
-		if (is_absent(l, stream, o))
+		if (!l->has_copies)
 			return -ENOENT;
-		s = NATS_TIMEOUT; /* the leader has it, or there is no leader */
+		n_absent = leader_has_none(l, stream, o) ? n_absent + 1 : 0;
+		if (n_absent == ATTEMPTS)
+			return -ENOENT;
+		s = NATS_TIMEOUT; /* another one has it, or there is no leader */
 		if (!is_passing(l, s, begin))
 			break;
 	}

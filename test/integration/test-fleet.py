@@ -408,7 +408,7 @@ def test_lost(k):
 def test_cluster(k):
     """
     Three servers ship a snapshot. With KYMO_TEST_ALL, two of them are killed in turn while one is
-    shipped, and stay down for another: all events arrive.
+    shipped, and stay down for another; then one comes back with a damaged copy: all events arrive.
     """
     events = {"web1": 60000, "db1": 20000}
     killed = random.Random(5).sample((1, 2, 3), 2) if ALL else []
@@ -435,6 +435,58 @@ def test_cluster(k):
             equal([h["host"] for h in made["hosts"] if "error_ns" not in h], [], "hosts without a measured clock")
             check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
             fleet.setup()  # it returns when the server has what it missed
+        if ALL:
+            made = fleet.json("snapshot", PATIENT)
+            check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+            shutil.rmtree(k.top / made["id"])
+            damage_leader(fleet, f"kymo.seg.web1.{made['id']}.1".encode())
+            for number in range(5):
+                fleet.kymo("fetch", made["id"], "-o", k.top / f"damaged{number}", PATIENT)
+                check_fetched(fleet, k.top / f"damaged{number}", made["id"], recorded(made))
+            answers = [p for host in fleet.hosts for p in host.held.rglob("again")]
+            equal(answers, [], "hosts that had to ship what two servers have")
+
+
+def damage_leader(fleet, subject):
+    """Two servers lose a message each, as one whose disk was full did. One of them leads then."""
+    leader = wait_for(lambda: leader_of(fleet), "a leader of the stream")
+    for index, number in enumerate({1, 2, 3} - {leader}):
+        fleet.kill_server(number, signal.SIGTERM)
+        lose(fleet.node(number), subject, index)
+        fleet.setup()
+    fleet.kill_server(leader, signal.SIGTERM)
+    wait_for(lambda: leader_of(fleet) not in (None, leader), "another leader of the stream")
+    fleet.setup()
+
+
+def leader_of(fleet):
+    """Returns the number of the server that leads, or None: without a leader, nobody answers."""
+    raw = Raw(fleet, fleet.k.home / "kymo-fleet", "admin")
+    raw.socket.settimeout(2)
+    try:
+        name = json.loads(raw.request("$JS.API.STREAM.INFO.KYMO", b"")).get("cluster", {}).get("leader")
+    except TimeoutError:
+        name = None
+    raw.close()
+    return int(name.removeprefix("kymo-")) if name else None
+
+
+def lose(node, subject, index):
+    """A server that is stopped loses one message of this subject, the one with this index."""
+    messages = next(node.glob("store/jetstream/*/streams/KYMO/msgs"))
+    n = 0
+    for block in messages.glob("*.blk"):
+        data, left = block.read_bytes(), b""
+        while data:  # size, number, time, size of the subject, subject, ...
+            size, length = struct.unpack_from("<I16xH", data)
+            message, data = data[:size & 0x3FFFFFFF], data[size & 0x3FFFFFFF:]
+            is_its = message[22:22 + length] == subject
+            left += b"" if is_its and n == index else message
+            n += is_its
+        block.write_bytes(left)
+    check(n > index, f"{n} messages of {subject}")
+    for path in (*messages.glob("*.idx"), *messages.glob("*.fss")):
+        path.unlink()  # it makes them again
 
 
 def recorded(made):
@@ -499,12 +551,19 @@ def test_setup_elsewhere(k):
 # ---- hostile peers
 
 
+def connect_first(servers):
+    """Connects to the first of these that runs."""
+    for address, port in servers:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((address, int(port)), TIMEOUT)
+    raise kymotest.Failure(f"none of {servers} runs")
+
+
 class Raw:
     """A client that speaks the server's protocol, with the identity of a host."""
 
     def __init__(self, fleet, directory, name):
-        servers = re.search(r"tls://([\d.]+):(\d+)", (fleet.k.home / "kymo-fleet" / "fleet.conf").read_text())
-        plain = socket.create_connection((servers[1], int(servers[2])), TIMEOUT)
+        plain = connect_first(re.findall(r"tls://([\d.]+):(\d+)", (fleet.k.home / "kymo-fleet" / "fleet.conf").read_text()))
         line = b""
         while not line.endswith(b"\n"):  # the server's greeting comes before TLS
             line += plain.recv(1)
@@ -575,8 +634,67 @@ def test_permissions(k):
             pass
         else:
             raise kymotest.Failure("the server serves a certificate of somebody else")
-        # A host cannot pose as the server either: its certificate is for clients.
         fleet.wait_hosts("web1", "db1")
+
+
+def make_identity(top, where, name, usage, *authority):
+    subprocess.run(["openssl", "req", "-x509", *authority, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+        "-addext", f"subjectAltName=DNS:{name}", "-addext", f"extendedKeyUsage={usage}", "-config", top / "openssl.cnf",
+        "-keyout", f"{where}.key", "-out", f"{where}.crt"], check=True, capture_output=True)
+    return where
+
+
+def sign_as_host(top, where):
+    """Makes an identity of the server that a host has signed, with the host's own behind it."""
+    host = top / "hosts" / "web1" / "host"
+    make_identity(top, where, "nats.kymo", "serverAuth", "-CA", f"{host}.crt", "-CAkey", f"{host}.key")
+    with open(f"{where}.crt", "a") as f:
+        f.write(pathlib.Path(f"{host}.crt").read_text())
+    return where
+
+
+def test_false_server(k):
+    """
+    Commands speak to the fleet's own servers only: not to a host that poses as one, nor to whoever
+    has an identity of another authority, or for another name.
+    """
+    need_fleet()
+    top = k.home / "kymo-fleet"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(TIMEOUT)
+        # A server that does not answer stands for none: then only the files are made.
+        port = socket.create_server(("127.0.0.1", 0))
+        number = port.getsockname()[1]
+        port.close()
+        Fleet(k).kymo("setup", f"--listen=127.0.0.1:{number}", "web1", status=1)
+        conf = top / "fleet.conf"
+        conf.write_text(conf.read_text().replace(f":{number}", f":{listener.getsockname()[1]}"))
+        ours = ("-CA", top / "ca.crt", "-CAkey", top / "ca.key")
+        for key, taken in ((top / "nodes" / "1" / "server", True), (top / "hosts" / "web1" / "host", False), (top / "admin", False),
+                (make_identity(top, k.top / "named", "nats.kymo", "serverAuth", *ours), True),
+                (make_identity(top, k.top / "client", "nats.kymo", "clientAuth", *ours), False),
+                (make_identity(top, k.top / "other", "other.kymo", "serverAuth", *ours), False),
+                (make_identity(top, k.top / "foreign", "nats.kymo", "serverAuth"), False),
+                (sign_as_host(top, k.top / "signed"), False)):
+            command = subprocess.Popen([CLI, "fleet", "hosts"], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            k.started.append(command)
+            equal(is_spoken_to(listener, key), taken, f"a command speaks to {key}")
+            out, said = command.communicate(timeout=2 * TIMEOUT)
+            equal((out, command.returncode, len(said.splitlines())), ("", 1, 1), f"{key}: {said}")
+
+
+def is_spoken_to(listener, key):
+    """Poses as a server with this identity. Returns whether the next who connects speaks to it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{key}.crt", f"{key}.key")
+    with listener.accept()[0] as plain:
+        plain.settimeout(TIMEOUT)
+        plain.sendall(b'INFO {"server_id":"x","version":"2.9.10","proto":1,"max_payload":1048576,"headers":true,"tls_required":true}\r\n')
+        try:
+            with context.wrap_socket(plain, server_side=True) as secure:
+                return secure.recv(7) == b"CONNECT"
+        except OSError:
+            return False
 
 
 def test_hostile_requests(k):
@@ -621,7 +739,7 @@ def test_hostile_host(k):
         segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, crc32c(b"evil"), 0) + b"evil"
         file = {"session": 0, "path": "metadata", "size": 4, "crc32c": 0}
         for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([session], [{**file, "path": "../../../metadata"}]), ([{**session, "name": ".."}], [file]),
-            ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
+            ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([{**session, "name": "n" * 4000}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
             ([session], [file]), ([session], [{**file, "size": 2**60}]), ("flight", 7), ([], [file]))):
             name = f"lie{number}"
             raw.publish(f"kymo.seg.evil.{name}.0", segment)
