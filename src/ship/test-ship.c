@@ -22,7 +22,8 @@
 #include "ship/receiver.h"
 #include "ship/sender.h"
 
-#define SEED 1
+#define SEED   1
+#define RAW_AT 12 /* the length without codec in a head */
 
 static char top[64];
 
@@ -589,10 +590,16 @@ static void test_hostile_sender(void **state)
 	assert_int_equal(
 		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .offset = 5}, "f"),
 		0);
-	/* Somebody puts symbolic links in its way. */
+	/* Data without bytes, and watermarks that are none. */
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .offset = 6}, ""), -EPROTO);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_WATERMARK, .length = 3}, "abc"),
+		-EPROTO);
+	/* Somebody puts symbolic links in its way, and what is no file. */
 	r.max = UINT64_MAX;
 	snprintf(path, sizeof(path), "%s/t/link", far);
-	assert_int_equal(symlink("..", path), 0);
+	assert_int_equal(symlink("a", path), 0);
 	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 1},
 				 "link/x"),
 		0);
@@ -603,6 +610,15 @@ static void test_hostile_sender(void **state)
 		0);
 	assert_true(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 2},
 			    "x") < 0);
+	snprintf(path, sizeof(path), "%s/t/a/pipe", far);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 3},
+				 "a/pipe"),
+		0);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 3}, "x"),
+		-EBADF);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_ACK}, NULL), -EPROTO);
 	close(r.dir);
 	receiver_deinit(&r);
@@ -624,42 +640,109 @@ static void test_hostile_sender(void **state)
 }
 
 /* Answers that no receiver gives end the connection, whatever they are. */
-static void test_hostile_receiver(void **state)
+/* The word of a receiver's that a sender ends at. */
+static void expect_end(struct made *m, const uint8_t *bytes, size_t n, const char *why)
 {
-	const struct segment answers[] = {
-		{.type = SEGMENT_ACK, .file = 0, .offset = 1},
-		{.type = SEGMENT_END},
-		{.type = SEGMENT_DATA},
-		{.type = SEGMENT_HELLO, .length = 3},
-	};
+	struct sender s;
+	int pair[2];
+
+	assert_int_equal(sender_init(&s, m->dir, "t", true), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(send(pair[1], bytes, n, 0), n);
+	assert_true(sender_run(&s, pair[0], -1) < 0);
+	assert_true(why ? strstr(s.why, why) != NULL : *s.why);
+	sender_deinit(&s);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Reads until data comes, and acknowledges other bytes than those. */
+static void acknowledge_wrongly(int fd, bool less)
+{
+	struct segment s = {.type = SEGMENT_READY}, ack;
+	uint8_t head[SEGMENT_HEAD], payload[4096];
+
+	segment_encode(&s, head);
+	send(fd, head, sizeof(head), 0);
+	while (s.type != SEGMENT_DATA)
+		if (recv(fd, head, sizeof(head), MSG_WAITALL) != sizeof(head) ||
+			segment_decode(head, &s) < 0 || s.length > sizeof(payload) ||
+			recv(fd, payload, s.length, MSG_WAITALL) != (ssize_t)s.length)
+			_exit(1);
+	ack = (struct segment){
+		.type = SEGMENT_ACK, .file = s.file, .offset = s.offset + s.raw + !less};
+	segment_encode(&ack, head);
+	send(fd, head, sizeof(head), 0);
+	ack.offset = 0;
+	segment_encode(&ack, head);
+	if (less)
+		send(fd, head, sizeof(head), MSG_NOSIGNAL);
+	while (recv(fd, payload, sizeof(payload), 0) > 0)
+		;
+	_exit(0);
+}
+
+static void test_wrong_acknowledgement(void **state)
+{
 	struct made m;
 
-	make_trace(&m, "hostile");
+	make_trace(&m, "wrong");
 	add_packet(&m, 100);
-	for (size_t i = 0; i <= KY_ARRAY_SIZE(answers) + 50; i++) {
-		uint8_t bytes[3 * SEGMENT_HEAD + 3] = {0};
-		const struct segment ready = {.type = SEGMENT_READY};
+	for (unsigned less = 0; less < 2; less++) {
 		struct sender s;
 		int pair[2];
+		pid_t child;
 
-		for (size_t j = 0; j < sizeof(bytes); j++)
-			bytes[j] = (uint8_t)rand_r(&m.seed);
-		segment_encode(&ready, bytes);
-		if (i < KY_ARRAY_SIZE(answers))
-			segment_encode(&answers[i], bytes + SEGMENT_HEAD);
 		assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-		assert_int_equal(send(pair[1], bytes, sizeof(bytes), 0), sizeof(bytes));
-		assert_true(sender_run(&s, pair[0], -1) < 0);
-		assert_true(*s.why);
-		sender_deinit(&s);
-		close(pair[0]);
+		child = fork();
+		if (!child) {
+			close(pair[0]);
+			acknowledge_wrongly(pair[1], less);
+		}
 		close(pair[1]);
+		assert_int_equal(sender_run(&s, pair[0], -1), -EPROTO);
+		assert_string_equal(s.why, "the receiver acknowledges data that was not sent");
+		close(pair[0]);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		sender_deinit(&s);
 	}
 	free_trace(&m);
 }
 
-/* Bytes are compressed for a slow link only, and only if they are fewer then. */
+static void test_hostile_receiver(void **state)
+{
+	const struct {
+		struct segment answers[2];
+		const char *why;
+	} bad[] = {
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_ACK, .offset = 1}}, "not sent"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_READY}}, "Protocol error"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_HAVE}}, "Protocol error"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_END}}, "Protocol error"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_WATERMARK}}, "Protocol error"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_DATA, .length = SEGMENT_PATH_MAX + 1}},
+			"not 'kymo receive'"},
+	};
+	uint8_t bytes[3 * SEGMENT_HEAD];
+	struct made m;
+
+	make_trace(&m, "hostile");
+	add_packet(&m, 100);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++) {
+		segment_encode(&bad[i].answers[0], bytes);
+		segment_encode(&bad[i].answers[1], bytes + SEGMENT_HEAD);
+		expect_end(&m, bytes, 2 * SEGMENT_HEAD, bad[i].why);
+	}
+	for (unsigned i = 0; i < 50; i++) {
+		segment_encode(&bad[0].answers[0], bytes);
+		for (size_t j = SEGMENT_HEAD; j < sizeof(bytes); j++)
+			bytes[j] = (uint8_t)rand_r(&m.seed);
+		expect_end(&m, bytes, sizeof(bytes), NULL);
+	}
+	free_trace(&m);
+}
+
 static void test_packer(void **state)
 {
 	const uint64_t ms = 1000000;
@@ -743,6 +826,22 @@ static void test_hostile_packed(void **state)
 	s.type = SEGMENT_FILE;
 	segment_encode(&s, head);
 	assert_int_equal(segment_decode(head, &d), -EPROTO);
+	s.type = SEGMENT_DATA;
+	s.codec = SEGMENT_ZEROS;
+	s.length = 101;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
+	s.length = 100;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), 0);
+	s.offset = (uint64_t)INT64_MAX + 1;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
+	s = (struct segment){.type = SEGMENT_DATA, .length = 100};
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), 0);
+	head[RAW_AT]++; /* without a codec, both lengths are one */
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
 }
 
 static void test_files(void **state)
@@ -786,6 +885,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_hostile_sender),
 		cmocka_unit_test(test_hostile_receiver),
+		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_packer),
 		cmocka_unit_test(test_hostile_packed),
 	};
