@@ -94,7 +94,9 @@ int connection_open(const struct route *r, struct connection *c)
 
 void connection_end(struct connection *c, bool done, struct ky_buf *why)
 {
+	static const char by_kymo[] = "kymo: ";
 	char said[1024];
+	const char *line;
 	ssize_t n;
 	int status;
 
@@ -108,7 +110,11 @@ void connection_end(struct connection *c, bool done, struct ky_buf *why)
 		c->err, said, sizeof(said) - 1, KY_MAX(n - (ssize_t)sizeof(said) + 1, (ssize_t)0));
 	said[n > 0 ? n : 0] = '\0';
 	said[strcspn(said, "\r")] = '\0'; /* ssh ends its lines with both */
-	if (*cli_last_line(said))
-		ky_buf_printf(why, ": %s", cli_last_line(said));
+	line = cli_last_line(said);
+	if (!strncmp(line, by_kymo, strlen(by_kymo)))
+		line += strlen(by_kymo);
+	/* A receiver reports its reason to both. */
+	if (*line && !(why->data && strstr(why->data, line)))
+		ky_buf_printf(why, ": %s", line);
 	close(c->err);
 }
