@@ -147,6 +147,7 @@ class Bench:
         self.kymo = systems.Kymo(args.build, top)
         self.lttng = systems.Lttng(args.build, top)
         self.limit = systems.Limit(args.build, top)
+        self.least = systems.Least(args.build, top)
         self.tracers = [self.lttng, self.kymo]
         self.all = [self.limit, *self.tracers]
         self.n_traces = 0
@@ -582,11 +583,13 @@ def spawn_ms(bench, system, n, how):
     return int(done.stdout) / 1e6
 
 
-def added_to_start(bench, row, runs, n=None):
-    """Adds to row the cost that each tracer adds to one start of the tiny program."""
+def added_to_start(bench, row, runs, n=None, least=None):
+    """Adds to row what each tracer, and the least of one, add to a start of the tiny program."""
     n = n or bench.small(50, 10)
     for _ in range(runs):
         plain = spawn_ms(bench, bench.limit, n, "one-by-one")
+        if least:
+            row.add(bench.limit.key, spawn_ms(bench, least, n, "one-by-one") - plain)
         for system in bench.tracers:
             row.add(system.key, spawn_ms(bench, system, n, "one-by-one") - plain)
 
@@ -602,11 +605,11 @@ def active_sessions(bench):
 def row_startup(bench):
     rows = [Row(f"start of a program, {what}: adds", "ms", (at_most(bound, "ms"),), digits=2)
         for what, bound in (("no daemon", 0.1), ("idle daemon", 0.15), ("active session", 0.3))]
-    added_to_start(bench, rows[0], bench.runs)
+    added_to_start(bench, rows[0], bench.runs, least=bench.least)
     with bench.daemons():
-        added_to_start(bench, rows[1], bench.runs)
-        with active_sessions(bench):
-            added_to_start(bench, rows[2], bench.runs)
+        added_to_start(bench, rows[1], bench.runs, least=bench.least)
+        with active_sessions(bench), bench.least.server() as served:
+            added_to_start(bench, rows[2], bench.runs, least=served)
     return rows
 
 

@@ -5,6 +5,7 @@ the programs that record. Their command lines, which take the same words, contro
 """
 
 import contextlib
+import copy
 import json
 import os
 import pathlib
@@ -257,6 +258,28 @@ class Limit:
         self.env = {"HOME": str(top), "LC_ALL": "C.UTF-8"}
 
     program = System.program
+
+
+class Least(Limit):
+    """The least that a tracer does when a program starts (bench/least.c)."""
+
+    key = title = "least"
+
+    def __init__(self, build, top):
+        super().__init__(build, top)
+        self.socket = str(top / "least.sock")
+
+    @contextlib.contextmanager
+    def server(self):
+        """Yields the same with a server, which stands for the daemon while a session is active."""
+        served = copy.copy(self)
+        served.env = {**self.env, "BENCH_LEAST": self.socket}
+        with subprocess.Popen([self.programs / "least-server", self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True) as process:
+            if process.stdout.readline() != "ready\n":
+                raise Failed("least-server did not start")
+            yield served
+            process.stdin.close()
 
 
 class Emitter:
