@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """
 The work of reading a trace grows as the trace does, whatever is in it: for four times as many
-events of one kind, a command executes about four times as many instructions (callgrind).
+events of one kind, a command executes about four times as many instructions (cachegrind).
 
     test-linear.py KYMO
 """
@@ -19,7 +19,7 @@ import answers  # noqa: E402
 
 # A table that grows and a sort cost a little more than four times as much.
 GROWTH = 5
-COLLECTED = re.compile(r"Collected : (\d+)")
+COLLECTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 def nested(n):
@@ -71,12 +71,12 @@ def executed(kymo, top, command, trace):
     """Returns the instructions that the command executes."""
     name, *options = command.split()
     options += ["-o", f"{top}/output"] if name in ("export", "report") else []
-    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={top}/counted", kymo, name, str(trace), *options],
+    done = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={top}/counted", kymo, name, str(trace), *options],
         capture_output=True, text=True, timeout=300)
     match = COLLECTED.search(done.stderr)
     if done.returncode > 1 or not match:
         raise AssertionError(f"{command} {trace} ended with {done.returncode}: {done.stderr[-500:]}")
-    return int(match[1])
+    return int(match[1].replace(",", ""))
 
 
 def main(kymo):
