@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/sites.h"
 
-#include "base/htab.h"
+#include "base/hash.h"
 
 uint64_t ky_site_number(struct ky_field_ref *f, const struct ky_item *item, uint64_t otherwise)
 {
@@ -28,7 +28,9 @@ const char *ky_site_function(const struct ky_event_class *e, const char *library
 uint64_t ky_site_process(const struct ky_item *item, uint64_t pid)
 {
 	const struct ky_env *host = ky_tsdl_env(&item->trace->tsdl, "hostname");
-	uint32_t hash = host && host->text ? ky_hash(host->text, strlen(host->text)) : 0;
+	uint32_t hash = host && host->text
+				? ky_hash_add(KY_HASH_BASIS, host->text, strlen(host->text))
+				: 0;
 
 	return pid ^ ((uint64_t)hash << 32);
 }

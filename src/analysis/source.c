@@ -2,6 +2,7 @@
 #include "analysis/source.h"
 
 #include "analysis/ahead.h"
+#include "base/hash.h"
 #include "reader/format.h"
 
 #define MAX_FIELDS 64 /* of a class that are looked at */
@@ -598,7 +599,7 @@ uint64_t ky_source_bits(const struct ky_source_event *e, const struct ky_field *
 	const struct ky_value *v = value_of(e, f);
 
 	if (v && v->node->is_text)
-		return ky_hash(v->text, v->n);
+		return ky_hash_add(KY_HASH_BASIS, v->text, v->n);
 	return v && v->node->kind == KY_NODE_INT ? v->u : 0;
 }
 

@@ -9,6 +9,8 @@
  */
 #include "analysis/spans.h"
 
+#include "base/hash.h"
+
 /* A begin, or an end that looks for its begin. */
 struct ky_span_begin {
 	struct ky_span_name *name;
@@ -144,7 +146,7 @@ static uint32_t hash_of(const struct ky_span_begin *b)
 	const uint64_t group = b->trace ? b->trace->group + 1 : 0;
 	const uint64_t key[] = {(uintptr_t)b->name, group, b->id};
 
-	return ky_hash_words(key, KY_ARRAY_SIZE(key));
+	return ky_hash(key, sizeof(key));
 }
 
 /* Traces of one group are chunks of one trace. */
@@ -282,7 +284,7 @@ static struct thread *find_thread(struct ky_spans *s, const struct ky_span_begin
 
 	if (t && t->group == key[0] && t->id == key[1])
 		return t;
-	hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
+	hash = ky_hash(key, sizeof(key));
 	for (struct ky_hnode *n = ky_htab_first(&s->threads, hash); n; n = ky_htab_next(n)) {
 		t = ky_container_of(n, struct thread, node);
 		if (t->group == key[0] && t->id == key[1])
@@ -436,7 +438,7 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 {
 	struct ky_span_begin span = {.name = p->name,
 		.trace = p->trace,
-		.id = ky_hash(p->key, p->key_len),
+		.id = ky_hash_add(KY_HASH_BASIS, p->key, p->key_len),
 		.stream = p->stream,
 		.ns = p->ns,
 		.key = p->key,
@@ -518,7 +520,9 @@ static int by_total(const void *a, const void *b)
 	if (x->ns.sum != y->ns.sum)
 		return x->ns.sum < y->ns.sum ? 1 : -1;
 	r = memcmp(x->name, y->name, KY_MIN(x->name_len, y->name_len));
-	return r ? r : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+	if (!r)
+		r = (x->name_len > y->name_len) - (x->name_len < y->name_len);
+	return r ? r : x->is_async - y->is_async;
 }
 
 int ky_spans_finish(struct ky_spans *s)

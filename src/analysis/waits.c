@@ -543,8 +543,13 @@ static int by_total(const void *a, const void *b)
 		return x->is_hold ? -1 : 1;
 	if (x->total_ns != y->total_ns)
 		return x->total_ns < y->total_ns ? 1 : -1;
-	return x->lock != y->lock ? (x->lock < y->lock ? -1 : 1)
-				  : (x->held_at > y->held_at) - (x->held_at < y->held_at);
+	if (x->lock != y->lock)
+		return x->lock < y->lock ? -1 : 1;
+	if (x->held_at != y->held_at)
+		return x->held_at < y->held_at ? -1 : 1;
+	if (x->waits_at != y->waits_at)
+		return x->waits_at < y->waits_at ? -1 : 1;
+	return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
 static int sort_rows(struct ky_waits *w)

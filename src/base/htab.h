@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Intrusive chained hash table that grows. The caller compares keys; the table never owns its
- * nodes.
+ * nodes. Hashes of keys are ky_hash(): nobody who chooses keys can then choose long chains.
  */
 #ifndef BASE_HTAB_H
 #define BASE_HTAB_H
 
-#include "base/hash.h"
+#include "base/keyed-hash.h"
 #include "base/util.h"
 
 struct ky_hnode {
@@ -18,23 +18,6 @@ struct ky_htab {
 	struct ky_hnode **buckets; /* owned; a power of two of them, or NULL while empty */
 	size_t n_buckets, n;
 };
-
-static inline uint32_t ky_hash(const void *data, size_t len)
-{
-	return ky_hash_add(KY_HASH_BASIS, data, len);
-}
-
-/* The same for whole words: one multiplication for each, where ky_hash needs eight. */
-static inline uint32_t ky_hash_words(const uint64_t *words, size_t n)
-{
-	uint64_t hash = KY_HASH64_BASIS;
-
-	for (size_t i = 0; i < n; i++) {
-		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 32;
-	}
-	return (uint32_t)hash;
-}
 
 /* 0 or -ENOMEM. */
 int ky_htab_add(struct ky_htab *t, struct ky_hnode *n, uint32_t hash);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/keyed-hash.h"
 
+#include <endian.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -37,9 +38,8 @@ static uint64_t load_word(const uint8_t *p, size_t n)
 {
 	uint64_t word = 0;
 
-	for (size_t i = 0; i < n; i++)
-		word |= (uint64_t)p[i] << (8 * i);
-	return word;
+	memcpy(&word, p, n);
+	return le64toh(word);
 }
 
 uint64_t ky_siphash(const uint64_t key[2], const void *data, size_t len)
@@ -58,13 +58,16 @@ uint64_t ky_siphash(const uint64_t key[2], const void *data, size_t len)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-uint32_t ky_keyed_hash(const void *data, size_t len)
-{
-	static uint64_t key[2];
-	static int made;
+/* Before any thread. Early at boot, a key of zeros must do. */
+static uint64_t process_key[2];
 
-	if (!made)
-		made = getrandom(key, sizeof(key), GRND_NONBLOCK) == sizeof(key);
-	made = 1; /* early at boot, a key of zeros must do, because tables keep their hashes */
-	return (uint32_t)ky_siphash(key, data, len);
+__attribute__((constructor)) static void make_key(void)
+{
+	if (getrandom(process_key, sizeof(process_key), GRND_NONBLOCK) < 0)
+		process_key[0] = process_key[1] = 0;
+}
+
+uint32_t ky_hash(const void *data, size_t len)
+{
+	return (uint32_t)ky_siphash(process_key, data, len);
 }

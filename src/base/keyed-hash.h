@@ -10,10 +10,7 @@
 #include <stdint.h>
 
 uint64_t ky_siphash(const uint64_t key[2], const void *data, size_t len);
-/*
- * Hashes with a key that is random in each process: for tables whose keys come from others. For one
- * thread.
- */
-uint32_t ky_keyed_hash(const void *data, size_t len);
+/* Hashes with a key that is random in each process. */
+uint32_t ky_hash(const void *data, size_t len);
 
 #endif

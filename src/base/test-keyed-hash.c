@@ -23,8 +23,15 @@ static void test_vectors(void **state)
 
 static void test_same_key(void **state)
 {
-	assert_int_equal(ky_keyed_hash("abc", 3), ky_keyed_hash("abc", 3));
-	assert_int_not_equal(ky_keyed_hash("abc", 3), ky_keyed_hash("abd", 3));
+	assert_int_equal(ky_hash("abc", 3), ky_hash("abc", 3));
+	assert_int_not_equal(ky_hash("abc", 3), ky_hash("abd", 3));
+}
+
+/* Texts that FNV-1a does not distinguish. */
+static void test_collisions(void **state)
+{
+	assert_int_not_equal(ky_hash("costarring", 10), ky_hash("liquid", 6));
+	assert_int_not_equal(ky_hash("declinate", 9), ky_hash("macallums", 9));
 }
 
 int main(void)
@@ -32,6 +39,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_same_key),
+		cmocka_unit_test(test_collisions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

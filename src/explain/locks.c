@@ -9,7 +9,7 @@ static uint32_t place_hash(uint64_t address)
 {
 	uint64_t place = address % PAGE_PLACES;
 
-	return ky_hash_words(&place, 1);
+	return ky_hash(&place, sizeof(place));
 }
 
 struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t address)

@@ -39,7 +39,7 @@ static uint32_t hash_stage(uint64_t id, uint32_t name)
 {
 	const uint64_t key[] = {id, name};
 
-	return ky_hash_words(key, KY_ARRAY_SIZE(key));
+	return ky_hash(key, sizeof(key));
 }
 
 /* The newest one. */

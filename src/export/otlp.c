@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 
+#include "base/hash.h"
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/vec.h"
@@ -187,11 +188,15 @@ static bool is_same(const struct ky_buf *a, const struct ky_buf *b)
 /* The begin and the end of a span have its name and its lane or thread in common. */
 static uint32_t hash_key(const struct open_span *s)
 {
-	uint32_t hash = ky_hash(s->name.data, s->name.len);
+	uint64_t key[] = {ky_hash(s->name.data, s->name.len), 0, 0};
 
-	if (s->on_lane)
-		return ky_hash_add(hash, s->lane.data, s->lane.len);
-	return ky_hash_add(ky_hash_add(hash, &s->pid, sizeof(s->pid)), &s->tid, sizeof(s->tid));
+	if (s->on_lane) {
+		key[1] = ky_hash(s->lane.data, s->lane.len);
+	} else {
+		key[1] = (uint64_t)s->pid;
+		key[2] = (uint64_t)s->tid;
+	}
+	return ky_hash(key, sizeof(key));
 }
 
 static bool has_same_key(const struct open_span *a, const struct open_span *b)
@@ -216,7 +221,7 @@ static struct open_span *find_open(struct otlp *o, const struct open_span *like)
 static struct thread *find_thread(struct otlp *o, const struct open_span *s, bool make)
 {
 	const uint64_t key[] = {(uint64_t)s->pid, (uint64_t)s->tid};
-	uint32_t hash = ky_hash_words(key, KY_ARRAY_SIZE(key));
+	uint32_t hash = ky_hash(key, sizeof(key));
 	struct thread *t;
 
 	for (struct ky_hnode *n = ky_htab_first(&o->threads, hash); n; n = ky_htab_next(n)) {

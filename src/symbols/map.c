@@ -43,10 +43,10 @@ struct ky_map {
 
 static uint32_t hash_process(const struct ky_process_id *id)
 {
-	uint32_t hash = ky_hash(id->host, strlen(id->host));
+	const uint64_t key[] = {
+		ky_hash(id->host, strlen(id->host)), (uint64_t)id->pid, (uint64_t)id->pid_ns};
 
-	hash = ky_hash_add(hash, &id->pid, sizeof(id->pid));
-	return ky_hash_add(hash, &id->pid_ns, sizeof(id->pid_ns));
+	return ky_hash(key, sizeof(key));
 }
 
 static bool is_process(const struct ky_process_id *a, const struct ky_process_id *b)

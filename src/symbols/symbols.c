@@ -244,10 +244,9 @@ static void describe(struct place *to, struct ky_elf_place *p)
 
 static uint32_t hash_place(const struct place *p)
 {
-	uint32_t hash = ky_hash(&p->file, sizeof(p->file));
+	const uint64_t key[] = {(uintptr_t)p->file, p->offset, p->is_return};
 
-	hash = ky_hash_add(hash, &p->offset, sizeof(p->offset));
-	return ky_hash_add(hash, &p->is_return, sizeof(p->is_return));
+	return ky_hash(key, sizeof(key));
 }
 
 static const struct place *get_place(struct ky_symbols *s, const struct place *like)

@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "base/htab.h"
-#include "base/keyed-hash.h"
 
 struct fixed_column {
 	const char *name;
@@ -95,7 +94,7 @@ static uint32_t hash_name(struct draft *d, enum name_kind kind, size_t table, co
 		key[i] = ignores_case(kind) && text[i] >= 'A' && text[i] <= 'Z'
 				 ? (char)(text[i] - 'A' + 'a')
 				 : text[i];
-	hash = ky_keyed_hash(key, len) ^ ((uint32_t)table * 4 + kind) * 0x9e3779b1u;
+	hash = ky_hash(key, len) ^ ((uint32_t)table * 4 + kind) * 0x9e3779b1u;
 	free(key);
 	return hash;
 }

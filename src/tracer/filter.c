@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tracer/filter.h"
 
-#include "base/htab.h"
+#include "base/hash.h"
 #include "filter/context.h"
 #include "tracer/context.h"
 #include "tracer/trigger.h"
@@ -33,7 +33,7 @@ static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
 
 static const void *keep_bytes(const void *bytes, size_t len)
 {
-	uint32_t hash = ky_hash(bytes, len);
+	uint32_t hash = ky_hash_add(KY_HASH_BASIS, bytes, len);
 	struct kept **bucket = &kept.buckets[hash % BUCKETS], *k;
 
 	for (k = *bucket; k; k = k->next)

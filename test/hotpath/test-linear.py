@@ -7,6 +7,7 @@ events of one kind, a command executes about four times as many instructions (ca
     test-linear.py KYMO
 """
 
+import itertools
 import pathlib
 import re
 import shutil
@@ -50,17 +51,25 @@ def at_one_time(n):
     return [("s:outer_begin", 1, 0), ("s:outer_end", 1, 0)] * n
 
 
+def of_one_hash(n):
+    """Texts that FNV-1a does not distinguish: behind a quotation mark, it has the same state after
+    each part."""
+    texts = map("".join, itertools.product(("OIklEB", "ZMiXDP"), repeat=13))
+    return [("s:named", text) for text in itertools.islice(texts, n)]
+
+
 CASES = {
     "explain": ((nested, 1500), (in_stages, 1500), (of_many_threads, 1000)),
     "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
     "report": ((nested, 1000), (of_one_number, 3000)),
     "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000)),
+    "stat --by=text": ((of_one_hash, 2000),),
 }
 
 
 def write(path, events, step):
     near = {f"s:near_{end}": [("u64", "async_id")] for end in ("begin", "end")}
-    t = answers.Trace(answers.SPAN_EVENTS | near)
+    t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")]})
     records = [t.record(1 + i * step, name, *values) for i, (name, *values) in enumerate(events)]
     for i in range(0, len(records), 1000):
         t.packet(0, records[i : i + 1000])

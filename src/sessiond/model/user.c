@@ -126,7 +126,7 @@ static struct event_desc *desc_new(struct ky_bytes bytes)
 	memcpy(d->bytes, bytes.data, bytes.len);
 	d->name = (char *)d->bytes + bytes.len;
 	snprintf(d->name, name_size, "%s:%s", open.provider, open.name);
-	d->name_hash = ky_keyed_hash(d->name, name_size - 1);
+	d->name_hash = ky_hash(d->name, name_size - 1);
 	d->loglevel = open.loglevel;
 	return d;
 }
@@ -135,7 +135,7 @@ int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why)
 {
 	static uint64_t last_serial;
-	uint32_t hash = ky_keyed_hash(bytes.data, bytes.len);
+	uint32_t hash = ky_hash(bytes.data, bytes.len);
 	struct event_desc *d = find_desc(u, bytes, hash);
 
 	if (d) {

@@ -2,6 +2,7 @@
 /* The events that applications have, and the identifiers under which they record them. */
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/firing.h"
