@@ -13,6 +13,7 @@ from kymotest import check, check_counts, check_streams, equal, fixed, integers
 RECORD_BYTES = 4 + 4 + 8 + 8
 CYCLES = 10  # more than a nanosecond has
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
+RECORD = re.compile(r"process = (\d+), thread = (\d+), seq = (\d+), check = (\d+)")
 VICTIM = re.compile(r"victim = (\d+), thread = (\d+), seq = (\d+), check = (\d+)")
 SCALE = 10 if kymotest.SANITIZED else 1
 
@@ -30,6 +31,14 @@ def emitted(text):
     return int(counts["records"]), int(counts["signals"])
 
 
+def record_of(event):
+    """Returns the fields of an event emit:record: process, thread, seq and check."""
+    found = RECORD.search(event.fields)
+    if not found:
+        raise kymotest.Failure(f"not the fields of emit:record: {event}")
+    return map(int, found.groups())
+
+
 def check_values(events):
     """
     Checks that each event's values belong together, and that no event is there twice; returns the
@@ -37,15 +46,16 @@ def check_values(events):
     """
     seen = set()
     for event in events:
-        v = integers(event)
         if event.name == "emit:record":
-            key = (v["process"], v["thread"], v["seq"])
-            wanted = mix(v["process"] << 48 | v["thread"] << 32 | v["seq"])
+            process, thread, seq, value = record_of(event)
+            key = (process, thread, seq)
+            wanted = mix(process << 48 | thread << 32 | seq)
         else:
             equal(event.name, "emit:signal", "event's name")
-            key = (v["process"], "signal", v["seq"])
+            v = integers(event)
+            key, value = (v["process"], "signal", v["seq"]), v["check"]
             wanted = mix(~v["seq"] & (1 << 64) - 1)
-        if v["check"] != wanted:
+        if value != wanted:
             raise kymotest.Failure(f"values do not belong together: {event}")
         if key in seen:
             raise kymotest.Failure(f"recorded twice: {event}")
@@ -63,11 +73,11 @@ def check_order(events):
     for event in events:
         if event.name != "emit:record":
             continue
-        v = integers(event)
-        key = (v["process"], v["thread"])
-        if key in last and v["seq"] <= integers(last[key])["seq"] and not 0 < last[key].time - event.time < CYCLES:
-            raise kymotest.Failure(f"out of order: {event} after {last[key]}, {event.time - last[key].time} cycles later by their clocks")
-        last[key] = event
+        process, thread, seq, _ = record_of(event)
+        before_seq, before = last.get((process, thread), (-1, None))
+        if seq <= before_seq and not 0 < before.time - event.time < CYCLES:
+            raise kymotest.Failure(f"out of order: {event} after {before}, {event.time - before.time} cycles later by their clocks")
+        last[process, thread] = (seq, event)
 
 
 def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None):

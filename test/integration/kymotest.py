@@ -842,6 +842,7 @@ PACKET = struct.Struct("<I16sIQ24sQQQQQQQQQ")
 Packet = collections.namedtuple("Packet", "magic uuid stream_id instance owner pos_begin"
     " begin end events lost_too_big content_bits packet_bits seq discarded payload")
 Record = collections.namedtuple("Record", "id time payload")
+WORD = struct.Struct("<I")
 PACKET_MAGIC = 0xC1FC1FC1
 
 
@@ -898,22 +899,24 @@ def records(packet, size_of, last):
     Yields the records of a packet. size_of(id, payload, offset) returns the number of bytes of a
     payload. last: the clock of the previous record, 0 if there is none.
     """
-    payload, offset, n = packet.payload, 0, 0
-    last = last or packet.begin
-    while offset < len(payload):
-        word = struct.unpack_from("<I", payload, offset)[0] if offset + 4 <= len(payload) else payload[offset]
+    payload, length, offset, n = packet.payload, len(packet.payload), 0, 0
+    begin, end = packet.begin, packet.end
+    last = last or begin
+    while offset < length:
+        word = WORD.unpack_from(payload, offset)[0] if offset + 4 <= length else payload[offset]
         event = word & 31
         if event == 31:
             event, now = struct.unpack_from("<IQ", payload, offset + 1)
             offset += 13
         else:
             now = (last & ~0x7FFFFFF) | word >> 5
-            now += 0x8000000 if now < last else 0
+            if now < last:
+                now += 0x8000000
             offset += 4
-        if not max(last, packet.begin) <= now <= packet.end:
-            raise Failure(f"record {n} at {now} is not between {max(last, packet.begin)} and the packet's end {packet.end}")
+        if not (last <= now <= end and begin <= now):
+            raise Failure(f"record {n} at {now} is not between {max(last, begin)} and the packet's end {end}")
         size = size_of(event, payload, offset)
-        if offset + size > len(payload):
+        if offset + size > length:
             raise Failure(f"record {n} (event {event}) crosses the packet's end")
         yield Record(event, now, payload[offset : offset + size])
         offset, last, n = offset + size, now, n + 1

@@ -14,8 +14,8 @@ import threading
 import time
 
 import kymotest
-from emitcheck import SCALE, check_order, check_values
-from kymotest import check, check_counts, equal, integers, wait_for
+from emitcheck import SCALE, check_order, check_values, record_of
+from kymotest import check, check_counts, equal, wait_for
 
 N_SESSIONS = 64
 THREADS = 16
@@ -67,8 +67,8 @@ def numbers(events):
     check_order(events)
     found = collections.defaultdict(list)
     for event in events:
-        v = integers(event)
-        found[v["thread"]].append(v["seq"])
+        _, thread, seq, _ = record_of(event)
+        found[thread].append(seq)
     return found
 
 
@@ -112,7 +112,7 @@ def many_sessions(k, env=None, **channel):
     ask(k, "destroy", all=True)
     for i, trace in enumerate(traces):
         events = check_counts(k, trace, THREADS * n // N_SESSIONS * (1 + i % 2))
-        found = collections.Counter((integers(e)["process"], integers(e)["seq"] % N_SESSIONS) for e in events)
+        found = collections.Counter((process, seq % N_SESSIONS) for process, _, seq, _ in map(record_of, events))
         wanted = {(process, i): THREADS * n // N_SESSIONS for process in range(1 + i % 2)}
         equal(dict(found), wanted, f"events of {trace.name}: process, number modulo {N_SESSIONS}")
 
