@@ -39,6 +39,9 @@
  */
 #define MOST	     1500u
 #define MOST_STOPPED 200000u
+/* most events of a thread without a pause, and for each a pause in microseconds */
+#define BURST	 32
+#define PAUSE_US 25
 
 static volatile uint64_t *counters, *finish;
 static uint32_t number; /* number of this victim */
@@ -248,12 +251,23 @@ static int survive(void)
 	return 0;
 }
 
+/*
+ * The share of time in which a thread is inside a tracepoint depends only on its events a second:
+ * bursts of random length, with pauses between them, need no CPU of their own for that.
+ */
 static void *record_steadily(void *arg)
 {
+	uint32_t thread = (uint32_t)(uintptr_t)arg;
+
 	while (!*finish) {
-		record((uint32_t)(uintptr_t)arg, counters[(uintptr_t)arg]);
-		count((uint32_t)(uintptr_t)arg);
-		work(10000);
+		uint32_t n = 1 + (uint32_t)(mix(counters[thread]) % BURST);
+
+		for (uint32_t i = 0; i < n; i++) {
+			record(thread, counters[thread]);
+			count(thread);
+			work(100);
+		}
+		usleep(n * PAUSE_US);
 	}
 	return NULL;
 }
