@@ -211,6 +211,8 @@ static void add_event(struct ky_account *a, const struct ky_source_event *e)
 			ky_samples_add_event(a, t, e);
 			return;
 		}
+		if (!e->class->is_kernel)
+			a->x->threads.v[a->x->threads.v[t->thread]->process]->is_program = true;
 		add_thread_event(a, t, e);
 	} else if (tid < 0 && !e->class->is_kernel) {
 		a->of->n_threadless++;

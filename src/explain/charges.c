@@ -54,6 +54,17 @@ static void add_wait(struct ky_account *a, struct ky_instance *i, const struct k
 		ky_account_check(a, ky_vec_add(&i->waits, *wait));
 }
 
+static void add_load(struct ky_account *a, struct ky_instance *i, uint32_t component, int64_t ns)
+{
+	for (size_t k = 0; k < i->loads.n; k++) {
+		if (i->loads.v[k].component == component) {
+			i->loads.v[k].ns += ns;
+			return;
+		}
+	}
+	ky_account_check(a, ky_vec_add(&i->loads, (struct ky_load){component, ns}));
+}
+
 /* The three kinds of waits: for a mutex, for a thread, for a processor. */
 struct wait_for {
 	const struct ky_mutex *mutex;
@@ -77,6 +88,8 @@ static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_
 		ky_charge_thread(&a->machine, &c, wait->thread, from, to);
 	else
 		ky_charge_processor(&a->machine, &c, wait->processor, t->thread, from, to);
+	if (c.load_ns)
+		add_load(a, w->instance, component, KY_MIN(c.load_ns, to - from));
 	add_wait(a, w->instance,
 		&(struct ky_wait){.component = component,
 			.n = 1,

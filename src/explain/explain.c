@@ -126,8 +126,8 @@ static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***
 	size_t cap = 0;
 	int r = 0;
 
-	for (size_t k = 0; k < e->groups.n && !r; k++) {
-		const struct ky_group *g = &e->groups.v[k];
+	for (size_t k = 0; k < e->c->groups.n && !r; k++) {
+		const struct ky_group *g = &e->c->groups.v[k];
 
 		if (!i)
 			r = choose(ret, ret_n, &cap, g->slow, g->n_slow);
@@ -168,7 +168,7 @@ static bool has_strong_condition(const struct ky_group *g, const struct ky_findi
 static int compare_groups(struct ky_explanation *e, struct ky_difference *d, size_t i,
 	struct ky_instance *const *all, size_t n)
 {
-	int r = ky_difference_find(d, &e->x, &e->groups.v[i], all, n);
+	int r = ky_difference_find(d, &e->x, &e->c->groups.v[i], all, n);
 
 	for (size_t k = 0; k < d->findings.n && !r && d->extra_ns > 0; k++) {
 		struct ky_finding *f = d->findings.v[k];
@@ -217,23 +217,23 @@ static bool is_sure(const struct ky_difference *d, bool with_places)
 /* Looks for a part of the first group that is explained, where the whole is not. */
 static int find_part(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
-	const struct ky_difference *whole = &e->differences[0];
-	struct ky_group *part = &e->groups.v[e->groups.n];
-	struct ky_difference *d = &e->differences[e->n_differences];
+	const struct ky_difference *whole = &e->c->differences[0];
+	struct ky_group *part = &e->c->groups.v[e->c->groups.n];
+	struct ky_difference *d = &e->c->differences[e->c->n_differences];
 	int r;
 
 	if (e->sources[1] || !whole->group->is_remarkable)
 		return 0;
 	r = ky_subgroup_find(part, &e->x, whole->group, all, n);
-	e->groups.n++;
+	e->c->groups.n++;
 	if (r < 0 || !part->n_slow)
 		return r;
-	r = compare_groups(e, d, e->groups.n - 1, all, n);
-	e->n_differences++;
+	r = compare_groups(e, d, e->c->groups.n - 1, all, n);
+	e->c->n_differences++;
 	if (!r && is_sure(d, true)) {
-		e->chosen = d;
-		e->part = (double)d->n_slow * d->extra_ns /
-			  ((double)whole->n_slow * whole->extra_ns);
+		e->c->chosen = d;
+		e->c->part = (double)d->n_slow * d->extra_ns /
+			     ((double)whole->n_slow * whole->extra_ns);
 	}
 	return r;
 }
@@ -253,22 +253,23 @@ static bool has_key(const struct ky_difference *d, const struct ky_finding_key *
  */
 static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
-	const struct ky_difference *chosen = e->chosen;
-	struct ky_difference *d = &e->differences[e->n_differences];
-	size_t i = e->n_differences;
+	const struct ky_difference *chosen = e->c->chosen;
+	struct ky_difference *d = &e->c->differences[e->c->n_differences];
+	size_t i = e->c->n_differences;
 	int r;
 
 	if (chosen->group->n_all_slow < MANY_SLOW * (double)e->instances[0].n)
 		return 0;
-	while (i < e->groups.n &&
-		(e->groups.v[i].n_longer || e->groups.v[i].from_ns < FAR_ABOVE * chosen->slow_ns))
+	while (i < e->c->groups.n &&
+		(e->c->groups.v[i].n_longer ||
+			e->c->groups.v[i].from_ns < FAR_ABOVE * chosen->slow_ns))
 		i++;
-	if (i == e->groups.n)
+	if (i == e->c->groups.n)
 		return 0;
-	e->n_differences++;
+	e->c->n_differences++;
 	r = compare_groups(e, d, i, all, n);
 	if (!r && is_sure(d, false) && !has_key(chosen, &d->findings.v[0]->key))
-		e->slowest = d;
+		e->c->slowest = d;
 	return r;
 }
 
@@ -294,36 +295,34 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 {
 	int r;
 
-	e->part = 1;
-	for (size_t i = 0; i < e->groups.n; i++) {
-		struct ky_difference *d = &e->differences[e->n_differences++];
+	e->c->part = 1;
+	for (size_t i = 0; i < e->c->groups.n; i++) {
+		struct ky_difference *d = &e->c->differences[e->c->n_differences++];
 
 		r = compare_groups(e, d, i, all, n);
 		if (r < 0)
 			return r;
 		if (is_sure(d, false) && !hides_longer(d)) {
-			e->chosen = d;
+			e->c->chosen = d;
 			return find_slowest(e, all, n);
 		}
 	}
-	for (size_t i = 0; i < e->n_differences; i++) {
-		if (!e->differences[i].group->n_longer && is_sure(&e->differences[i], true)) {
-			e->chosen = &e->differences[i];
+	for (size_t i = 0; i < e->c->n_differences; i++) {
+		if (!e->c->differences[i].group->n_longer && is_sure(&e->c->differences[i], true)) {
+			e->c->chosen = &e->c->differences[i];
 			return 0;
 		}
 	}
 	r = find_part(e, all, n);
-	for (size_t i = 0; i < e->n_differences && !e->chosen && !r; i++) {
+	for (size_t i = 0; i < e->c->n_differences && !e->c->chosen && !r; i++) {
 		/* Not of those below noise: that would be silent about the slowest. */
-		if (!e->differences[i].group->n_longer && share_shown(&e->differences[i]) > 0)
-			e->chosen = &e->differences[i];
+		if (!e->c->differences[i].group->n_longer && share_shown(&e->c->differences[i]) > 0)
+			e->c->chosen = &e->c->differences[i];
 	}
-	if (!e->chosen)
-		e->chosen = &e->differences[0];
+	if (!e->c->chosen)
+		e->c->chosen = &e->c->differences[0];
 	return r;
 }
-
-/* --- the first line --- */
 
 #define MAX_CLAUSES 3
 #define MIN_TIMES   8 /* slow instances that may come at certain times */
@@ -341,6 +340,99 @@ static size_t find_top(const struct ky_difference *d, const struct ky_finding *t
 	}
 	return n;
 }
+
+/* --- below the load of the machine --- */
+
+#define MIN_LOAD     .02 /* part of the time of all, to be looked below */
+#define MIN_NET_LOAD .1	 /* part of the extra time that it makes up */
+#define MIN_NET	     .5	 /* of the typical time, that slow ones take longer without it */
+
+static double mean_load(struct ky_instance *const *v, size_t n)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ns += (double)ky_instance_load(v[i]);
+	return n ? ns / (double)n : 0;
+}
+
+bool ky_explanation_is_net(const struct ky_explanation *e)
+{
+	return e->c == &e->comparisons[1];
+}
+
+double ky_explanation_load(const struct ky_difference *d, bool of_typical)
+{
+	return of_typical ? mean_load(d->group->typical, d->group->n_typical)
+			  : mean_load(d->slow, d->n_slow);
+}
+
+/* How much longer other programs run instead of slow instances than of typical ones. */
+static double extra_load(const struct ky_difference *d)
+{
+	return ky_explanation_load(d, false) - ky_explanation_load(d, true);
+}
+
+static bool has_load(const struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ns += all[i]->ns / (double)n;
+	return !e->sources[1] && e->question.slowest.kind == KY_SLOWEST_AUTO &&
+	       mean_load(all, n) >= MIN_LOAD * ns;
+}
+
+static bool has_causes(const struct ky_comparison *c)
+{
+	const struct ky_finding *top[MAX_CLAUSES];
+
+	return find_top(c->chosen, top) && c->part >= .5 &&
+	       (share_shown(c->chosen) >= .5 || c->chosen->findings.v[0]->is_shown);
+}
+
+/* Whether causes that are seen without the load are no small matter beside it. */
+static bool tells_more(const struct ky_comparison *gross, const struct ky_comparison *net)
+{
+	const struct ky_difference *d = net->chosen;
+
+	return has_causes(net) && d->group->is_remarkable &&
+	       d->extra_ns >= MIN_NET * d->typical_ns &&
+	       (!has_causes(gross) ||
+		       extra_load(gross->chosen) >= MIN_NET_LOAD * gross->chosen->extra_ns);
+}
+
+static void set_net(struct ky_explanation *e, struct ky_instance *const *all, size_t n, bool is_net)
+{
+	for (size_t i = 0; i < n; i++)
+		ky_instance_set_net(&e->x, all[i], is_net);
+}
+
+/*
+ * On a busy machine, the longest instances are those that lost their processor to other programs,
+ * whatever the program itself does. So the comparison is made again without the time in which
+ * others ran; what that finds is the answer, and the load is named beside it.
+ */
+static int compare_net(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	struct ky_comparison *gross = e->c, *net = &e->comparisons[1];
+	int r;
+
+	if (!has_load(e, all, n))
+		return 0;
+	set_net(e, all, n, true);
+	e->c = net;
+	r = ky_groups_find_net(&net->groups, all, n, (double)e->instances[0].n);
+	if (!r)
+		r = compare_all(e, all, n);
+	if (!r && tells_more(gross, net))
+		return 0;
+	set_net(e, all, n, false);
+	e->c = gross;
+	return r;
+}
+
+/* --- the first line --- */
 
 static void put_brief(struct ky_buf *b, const struct ky_condition *c, const char *before)
 {
@@ -372,6 +464,17 @@ static double percent(double share)
 	return round(100 * KY_MIN(1, share));
 }
 
+/* The load is beside the extra time, which is measured without it. */
+static void put_load(struct ky_buf *b, const struct ky_explanation *e)
+{
+	if (!ky_explanation_is_net(e))
+		return;
+	ky_buf_puts(b, "; besides, other programs run on its processor instead, for ");
+	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, false));
+	ky_buf_puts(b, " instead of ");
+	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, true));
+}
+
 static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
 {
@@ -379,23 +482,25 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 
 	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
 	put_clause(b, top[0]);
-	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->part * top[0]->share));
+	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->c->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
 		ky_buf_puts(b, ", and because ");
 		put_clause(b, top[i]);
-		ky_buf_printf(b, " (%.0f %%)", percent(e->part * top[i]->share));
+		ky_buf_printf(b, " (%.0f %%)", percent(e->c->part * top[i]->share));
 	}
-	if (!e->slowest)
-		return;
-	n = find_top(e->slowest, slowest);
-	ky_buf_printf(b, "; the slowest %.0f, because ", e->slowest->group->n_all_slow);
-	put_clause(b, slowest[0]);
+	if (e->c->slowest) {
+		n = find_top(e->c->slowest, slowest);
+		ky_buf_printf(b, "; the slowest %.0f, because ", e->c->slowest->group->n_all_slow);
+		put_clause(b, slowest[0]);
+	}
+	if (extra_load(e->c->chosen) >= MIN_NET_LOAD * e->c->chosen->extra_ns)
+		put_load(b, e);
 }
 
 /* Slow ones with nothing else in common may come at certain times: the machine's, or a peer's. */
 static void put_times(struct ky_buf *b, const struct ky_explanation *e)
 {
-	const struct ky_difference *d = e->part < 1 ? &e->differences[0] : e->chosen;
+	const struct ky_difference *d = e->c->part < 1 ? &e->c->differences[0] : e->c->chosen;
 	uint32_t root = KY_ROOT;
 	struct ky_finding f = {.kind = KY_FINDING_LONGER,
 		.component = KY_ROOT,
@@ -427,23 +532,23 @@ static void put_times(struct ky_buf *b, const struct ky_explanation *e)
 static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
 {
-	const struct ky_difference *d = e->chosen;
+	const struct ky_difference *d = e->c->chosen;
 	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
 
 	ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
-		e->question.span, e->part < 1 ? "most of " : "");
-	if (e->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
+		e->question.span, e->c->part < 1 ? "most of " : "");
+	if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
 		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
 		ky_buf_printf(b,
 			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
 			percent(f->share), percent(f->typical_share));
 		ky_sentence_place(b, d->x, f);
 	}
-	if (e->part >= 1 && f && f->executed && f->share >= .6)
+	if (e->c->part >= 1 && f && f->executed && f->share >= .6)
 		ky_buf_puts(b, f->executed);
 	put_times(b, e);
 	for (size_t i = 0; i < n; i++) {
-		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->part * top[i]->share));
+		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->c->part * top[i]->share));
 		put_clause(b, top[i]);
 	}
 }
@@ -455,20 +560,20 @@ static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
 	ky_buf_printf(b,
 		"%s is not slower than in %s: %s against %s; two runs differ by that anyway",
 		e->question.span, e->question.against,
-		ky_words_duration(slow, sizeof(slow), e->chosen->slow_ns),
-		ky_words_duration(typical, sizeof(typical), e->chosen->typical_ns));
+		ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
+		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
 }
 
 static void decide(struct ky_buf *b, struct ky_explanation *e)
 {
-	const struct ky_difference *d = e->chosen;
+	const struct ky_difference *d = e->c->chosen;
 	const struct ky_finding *top[MAX_CLAUSES];
 	size_t n = find_top(d, top);
 
 	e->verdict = KY_VERDICT_NOTHING;
 	if (e->sources[1] && d->extra_ns < .1 * d->typical_ns) {
 		put_not_slower(b, e);
-	} else if (n && e->part >= .5 && (share_shown(d) >= .5 || d->findings.v[0]->is_shown)) {
+	} else if (has_causes(e->c)) {
 		e->verdict = KY_VERDICT_CAUSES;
 		put_causes(b, e, top, n);
 	} else if (d->group->is_remarkable || n) {
@@ -513,8 +618,8 @@ static bool is_open_question(const struct ky_difference *d)
 
 static bool waits_for_nobody(const struct ky_explanation *e)
 {
-	for (size_t i = 0; i < e->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->chosen->findings.v[i];
+	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->c->chosen->findings.v[i];
 		struct ky_culprits c = {0};
 		bool found;
 
@@ -533,8 +638,8 @@ static bool has_nameless(const struct ky_explanation *e)
 {
 	bool found = false;
 
-	for (size_t i = 0; i < e->chosen->findings.n && !found; i++) {
-		const struct ky_finding *f = e->chosen->findings.v[i];
+	for (size_t i = 0; i < e->c->chosen->findings.n && !found; i++) {
+		const struct ky_finding *f = e->c->chosen->findings.v[i];
 		struct ky_culprits c = {0};
 
 		if (f->is_shown && ky_finding_is_wait(&e->x, f) && !ky_culprits_find(&c, &e->x, f))
@@ -546,8 +651,8 @@ static bool has_nameless(const struct ky_explanation *e)
 
 static bool waits_for_mutex(const struct ky_explanation *e)
 {
-	for (size_t i = 0; i < e->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->chosen->findings.v[i];
+	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->c->chosen->findings.v[i];
 
 		if (f->is_shown && ky_finding_part(&e->x, f) == KY_PART_LOCK)
 			return true;
@@ -560,10 +665,10 @@ static int add_ready_unknown(struct ky_explanation *e)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < e->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->chosen->findings.v[i];
+	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->c->chosen->findings.v[i];
 		struct ky_culprits c = {0};
-		bool has_others = ky_explain_has_others(&e->x), is_known;
+		bool has_others = e->x.has_others && !ky_explanation_is_net(e), is_known;
 
 		if (!f->is_shown || ky_finding_part(&e->x, f) != KY_PART_READY)
 			continue;
@@ -603,7 +708,8 @@ static int find_unknown(struct ky_explanation *e)
 
 	ky_source_totals(e->sources[0], &totals);
 
-	if (e->chosen && (e->verdict == KY_VERDICT_NOT_RECORDED || is_open_question(e->chosen))) {
+	if (e->c->chosen &&
+		(e->verdict == KY_VERDICT_NOT_RECORDED || is_open_question(e->c->chosen))) {
 		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
 			r = add_unknown(e,
 				"whether the thread ran, waited or was preempted while no event came",
@@ -614,18 +720,18 @@ static int find_unknown(struct ky_explanation *e)
 		if (!r && !has_provider(e, "libc"))
 			r = add_unknown(e, "allocations", "record --with=libc");
 	}
-	if (!r && e->chosen && has_nameless(e))
+	if (!r && e->c->chosen && has_nameless(e))
 		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");
-	if (!r && e->chosen && waits_for_nobody(e))
+	if (!r && e->c->chosen && waits_for_nobody(e))
 		r = v->n_threadless
 			    ? add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname")
 			    : add_unknown(e, "which other process held the mutex",
 				      "kymo stat --locks lists the holds of each");
-	if (!r && e->chosen && waits_for_mutex(e) && !has_provider(e, "kymo_statedump") &&
+	if (!r && e->c->chosen && waits_for_mutex(e) && !has_provider(e, "kymo_statedump") &&
 		!has_provider(e, "statedump"))
 		r = add_unknown(e, "the name of the mutex in the program",
 			"record -t vtid,vpid,procname,ip");
-	if (!r && e->chosen)
+	if (!r && e->c->chosen)
 		r = add_ready_unknown(e);
 	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
 		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
@@ -672,9 +778,10 @@ static int compare(struct ky_explanation *e)
 {
 	struct ky_instance **chosen[2] = {NULL}, **all = NULL;
 	size_t n[2] = {0};
-	int r = e->sources[1] ? ky_groups_against(&e->groups, &e->instances[0], &e->instances[1],
-					&e->question.slowest)
-			      : ky_groups_find(&e->groups, &e->instances[0], &e->question.slowest);
+	int r = e->sources[1]
+			? ky_groups_against(&e->c->groups, &e->instances[0], &e->instances[1],
+				  &e->question.slowest)
+			: ky_groups_find(&e->c->groups, &e->instances[0], &e->question.slowest);
 
 	for (size_t i = 0; i < 2 && !r && e->sources[i]; i++) {
 		r = choose_all(e, i, &chosen[i], &n[i]);
@@ -689,6 +796,8 @@ static int compare(struct ky_explanation *e)
 			all[i] = i < n[0] ? chosen[0][i] : chosen[1][i - n[0]];
 		qsort(all, n[0] + n[1], sizeof(*all), ky_instance_by_begin);
 		r = compare_all(e, all, n[0] + n[1]);
+		if (!r)
+			r = compare_net(e, all, n[0] + n[1]);
 	} else if (!r) {
 		r = -ENOMEM;
 	}
@@ -705,6 +814,7 @@ int ky_explain_trace(
 	int r;
 
 	*e = (struct ky_explanation){.question = *q, .x.symbols = q->symbols};
+	e->c = &e->comparisons[0];
 	e->x.span = ky_texts_add(&e->x.names, q->span, strlen(q->span));
 	r = read_instances(e, 0, why, why_size);
 	if (!r && q->against_query)
@@ -723,9 +833,11 @@ int ky_explain_trace(
 
 void ky_explanation_deinit(struct ky_explanation *e)
 {
-	for (size_t i = 0; i < e->n_differences; i++)
-		ky_difference_deinit(&e->differences[i]);
-	ky_groups_deinit(&e->groups);
+	for (size_t k = 0; k < KY_ARRAY_SIZE(e->comparisons); k++) {
+		for (size_t i = 0; i < e->comparisons[k].n_differences; i++)
+			ky_difference_deinit(&e->comparisons[k].differences[i]);
+		ky_groups_deinit(&e->comparisons[k].groups);
+	}
 	for (size_t i = 0; i < 2; i++) {
 		ky_instances_deinit(&e->instances[i]);
 		ky_source_free(e->sources[i]);

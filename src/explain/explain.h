@@ -36,11 +36,8 @@ struct ky_unknown {
 	char *what, *option; /* owned */
 };
 
-struct ky_explanation {
-	struct ky_explain_question question; /* borrowed texts */
-	struct ky_explain x;
-	struct ky_source *sources[2]; /* owned; the second, of `against`, may be NULL */
-	struct ky_instances instances[2];
+/* The ways to choose the slow ones, and what they differ in. */
+struct ky_comparison {
 	struct ky_groups groups;
 	struct ky_difference differences[KY_MAX_GROUPS];
 	size_t n_differences;
@@ -48,6 +45,16 @@ struct ky_explanation {
 	double part;			    /* of the extra time that chosen is about */
 	/* The slowest of the chosen ones, if they have another reason; NULL: they have not. */
 	const struct ky_difference *slowest;
+};
+
+struct ky_explanation {
+	struct ky_explain_question question; /* borrowed texts */
+	struct ky_explain x;
+	struct ky_source *sources[2]; /* owned; the second, of `against`, may be NULL */
+	struct ky_instances instances[2];
+	/* By the times of instances; and by these without the machine's load. c: one of them. */
+	struct ky_comparison comparisons[2];
+	struct ky_comparison *c;
 	enum ky_verdict verdict;
 	char *first_line; /* owned */
 	KY_VEC(struct ky_unknown) unknown;
@@ -65,6 +72,11 @@ enum ky_explain_error {
 int ky_explain_trace(
 	struct ky_explanation *e, const struct ky_explain_question *q, char *why, size_t why_size);
 void ky_explanation_deinit(struct ky_explanation *e);
+
+/* Whether times are without those in which other programs ran. */
+bool ky_explanation_is_net(const struct ky_explanation *e);
+/* The mean time in which other programs ran instead of slow, or of typical, instances. */
+double ky_explanation_load(const struct ky_difference *d, bool of_typical);
 
 /* The answer, for people and for programs. */
 void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e);

@@ -103,24 +103,29 @@ static void free_ordered(struct ordered *o)
 	free(o->logs);
 }
 
-static int order(struct ordered *o, struct ky_instance *v, size_t n)
+/* Takes and frees v; NULL: there is no memory. */
+static int order(struct ordered *o, struct ky_instance **v, size_t n)
 {
-	*o = (struct ordered){.v = calloc(n + 1, sizeof(struct ky_instance *)),
-		.logs = calloc(n + 1, sizeof(double)),
-		.n = n,
-		.n_all = n,
-		.scale = 1};
+	*o = (struct ordered){
+		.v = v, .logs = calloc(n + 1, sizeof(double)), .n = n, .n_all = n, .scale = 1};
 	if (!o->v || !o->logs) {
 		free_ordered(o);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < n; i++)
-		o->v[i] = &v[i];
 	qsort(o->v, n, sizeof(struct ky_instance *), ky_instance_by_length);
 	for (size_t i = 0; i < n; i++)
 		o->logs[i] = log(KY_MAX(o->v[i]->ns, 1));
 	o->mode = ky_stats_split(o->logs, n);
 	return 0;
+}
+
+static int order_all(struct ordered *o, struct ky_instances *v)
+{
+	struct ky_instance **all = calloc(v->all.n + 1, sizeof(*all));
+
+	for (size_t i = 0; all && i < v->all.n; i++)
+		all[i] = &v->all.v[i];
+	return order(o, all, v->all.n);
 }
 
 static bool is_remarkable(const struct ordered *o, size_t cut, size_t end)
@@ -334,7 +339,7 @@ static int add_asked(struct ky_groups *g, struct ky_instances *v, const struct o
 int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_slowest *slowest)
 {
 	struct ordered o;
-	int r = order(&o, v->all.v, v->all.n);
+	int r = order_all(&o, v);
 
 	if (r < 0)
 		return r;
@@ -344,10 +349,27 @@ int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_
 	return r;
 }
 
+int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t n, double n_all)
+{
+	struct ky_instance **sample = NULL;
+	struct ordered o;
+	size_t n_sample = 0;
+	int r = ky_groups_sample(&sample, &n_sample, v, n, KY_MAX_SAMPLE);
+
+	if (!r)
+		r = order(&o, sample, n_sample);
+	if (r < 0)
+		return r;
+	o.scale = n_sample ? n_all / (double)n_sample : 1;
+	r = add_all(g, &o);
+	free_ordered(&o);
+	return r;
+}
+
 static int take_middle(struct ky_instance ***ret, size_t *ret_n, struct ky_instances *v)
 {
 	struct ordered o;
-	int r = order(&o, v->all.v, v->all.n);
+	int r = order_all(&o, v);
 
 	if (r < 0)
 		return r;

@@ -39,6 +39,11 @@ struct ky_groups {
 
 /* Candidates, in the order in which they are to be tried. 0 or -ENOMEM. */
 int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_slowest *slowest);
+/*
+ * The same of the chosen instances, by what their times are now: a sample of n_all that is among
+ * them decides.
+ */
+int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t n, double n_all);
 /* The slow ones of v, or its middle half, against the middle half of `typical`. */
 int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
 	const struct ky_slowest *slowest);

@@ -167,15 +167,6 @@ uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key)
 	return k->number;
 }
 
-bool ky_explain_has_others(const struct ky_explain *x)
-{
-	for (size_t i = 0; i < x->threads.n; i++) {
-		if (x->threads.v[i]->tid == KY_OTHERS_TID)
-			return true;
-	}
-	return false;
-}
-
 bool ky_explain_has_single_threads(const struct ky_explain *x)
 {
 	size_t n = 0;
@@ -213,6 +204,7 @@ void ky_instance_deinit(struct ky_instance *i)
 	ky_vec_deinit(&i->traits);
 	ky_vec_deinit(&i->blames);
 	ky_vec_deinit(&i->waits);
+	ky_vec_deinit(&i->loads);
 	ky_vec_deinit(&i->company);
 	ky_vec_deinit(&i->samples);
 	free(i->slots);
@@ -295,7 +287,7 @@ double ky_instance_company(const struct ky_instance *i, uint32_t name)
 {
 	const struct ky_company *c = ky_instance_find_company(i, name);
 
-	return c ? (double)c->ns / i->ns : 0;
+	return c ? (double)c->ns / (double)(i->end_ns - i->begin_ns) : 0;
 }
 
 /* The last way of a path is beyond KY_MAX_COMPONENTS; so many paths there can be. */
@@ -374,4 +366,33 @@ int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 	i->company_before = NULL;
 	i->is_closed = true;
 	return r;
+}
+
+int64_t ky_instance_load(const struct ky_instance *i)
+{
+	int64_t ns = 0;
+
+	for (size_t k = 0; k < i->loads.n; k++)
+		ns += i->loads.v[k].ns;
+	return ns;
+}
+
+void ky_instance_set_net(const struct ky_explain *x, struct ky_instance *i, bool is_net)
+{
+	if (i->is_net == is_net)
+		return;
+	i->is_net = is_net;
+	for (size_t k = 0; k < i->loads.n; k++) {
+		int64_t ns = is_net ? -i->loads.v[k].ns : i->loads.v[k].ns;
+
+		i->ns += (double)ns;
+		/* The ways below a wait stay as they are: a wait is a finding as a whole. */
+		for (uint32_t c = i->loads.v[k].component; c;
+			c = ky_component_get(&x->components, c)->parent) {
+			struct ky_part *p = (struct ky_part *)ky_instance_part(i, c);
+
+			if (p)
+				p->ns += ns;
+		}
+	}
 }

@@ -119,6 +119,7 @@ struct ky_blame {
 	uint32_t via;  /* a name: who else waits in between; or 0 */
 	uint64_t caller;
 	int64_t ns;
+	bool is_load; /* the thread is of another program, which ran instead */
 };
 
 struct ky_wait {
@@ -127,6 +128,12 @@ struct ky_wait {
 	uint64_t mutex;
 	int64_t ns;
 	int64_t charged; /* to threads, all together */
+};
+
+/* Time of a wait in which other programs ran instead: the machine's load. */
+struct ky_load {
+	uint32_t component; /* LOCK, CONDITION, READY, WAIT */
+	int64_t ns;
 };
 
 /* How long spans of other threads with this name ran at the same time. */
@@ -156,10 +163,12 @@ struct ky_instance {
 	bool is_second;	 /* of the trace to compare with */
 	bool is_chosen;	 /* the rest is filled in */
 	bool is_closed;
+	bool is_net; /* ns and parts are without loads */
 	KY_VEC(struct ky_part) parts;
 	KY_VEC(struct ky_trait) traits;
 	KY_VEC(struct ky_blame) blames;
 	KY_VEC(struct ky_wait) waits;
+	KY_VEC(struct ky_load) loads;
 	KY_VEC(struct ky_company) company;
 	KY_VEC(struct ky_sample) samples;
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
@@ -178,6 +187,7 @@ struct ky_explain_thread {
 	uint32_t process;	      /* number of the first thread of its process */
 	uint32_t n_instances;	      /* that began in it */
 	uint32_t n_process_instances; /* of a process's first thread: in all of them */
+	bool is_program;	      /* of a process's first thread: it has events of its own */
 };
 
 /* Spans whose company is measured, and the thread that has them all; UINT32_MAX: several do. */
@@ -211,6 +221,7 @@ struct ky_explain {
 	int64_t sample_ns; /* between CPU samples of a thread that runs; 0: none */
 	uint32_t unseen;   /* the name of time without any event of the thread; 0: none */
 	bool is_async;
+	bool has_others; /* there are gaps in what is known of the processors */
 };
 
 /* Numbers of what is no thread: a block device; the threads whose switches were not recorded. */
@@ -223,8 +234,6 @@ uint32_t ky_explain_thread(
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
 /* Whether several processes have instances, each in one thread alone. */
 bool ky_explain_has_single_threads(const struct ky_explain *x);
-/* Whether there are gaps in what is known of the processors. */
-bool ky_explain_has_others(const struct ky_explain *x);
 void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
 /* For qsort() of arrays of pointers: the shortest, the earliest first. */
@@ -246,5 +255,9 @@ int ky_instance_add_time(
 	struct ky_instance *i, uint32_t component, int64_t from, int64_t to, int64_t off_ns);
 /* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */
 int ky_instance_close(struct ky_explain *x, struct ky_instance *i);
+/* The time of its loads, in all. */
+int64_t ky_instance_load(const struct ky_instance *i);
+/* Takes its loads out of its time and its parts, or adds them again. It is closed. */
+void ky_instance_set_net(const struct ky_explain *x, struct ky_instance *i, bool is_net);
 
 #endif

@@ -122,7 +122,10 @@ static void put_groups(
 	ky_words_put_duration(b, d->typical_ns);
 	ky_buf_puts(b, ": ");
 	ky_words_put_duration(b, fabs(d->extra_ns));
-	ky_buf_puts(b, d->extra_ns < 0 ? " less\n" : " more\n");
+	ky_buf_puts(b, d->extra_ns < 0 ? " less" : " more");
+	if (ky_explanation_is_net(e))
+		ky_buf_puts(b, ", without the time in which other programs ran instead");
+	ky_buf_puts(b, "\n");
 }
 
 static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
@@ -143,7 +146,7 @@ static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
 
 static void put_rest(struct ky_buf *b, const struct ky_explanation *e, unsigned n_shown)
 {
-	const struct ky_difference *d = e->chosen;
+	const struct ky_difference *d = e->c->chosen;
 	double shown = 0, rest = 0;
 	unsigned n = 0;
 
@@ -213,15 +216,15 @@ void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 		ky_buf_puts(b, " ended");
 		put_left_out(b, &e->instances[0]);
 		ky_buf_puts(b, "; ");
-		put_groups(b, e, e->chosen);
-		n = put_findings(b, e, e->chosen, 0);
-		if (e->chosen->extra_ns > 0)
+		put_groups(b, e, e->c->chosen);
+		n = put_findings(b, e, e->c->chosen, 0);
+		if (e->c->chosen->extra_ns > 0)
 			put_rest(b, e, n);
 	}
-	if (e->slowest) {
+	if (e->c->slowest) {
 		ky_buf_puts(b, "  the slowest: ");
-		put_groups(b, e, e->slowest);
-		put_findings(b, e, e->slowest, n);
+		put_groups(b, e, e->c->slowest);
+		put_findings(b, e, e->c->slowest, n);
 	}
 	for (size_t i = 0; i < e->unknown.n; i++)
 		ky_buf_printf(
@@ -376,7 +379,7 @@ void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 {
 	static const char *const verdicts[] = {"causes", "not-recorded", "nothing", "too-few"};
 	const struct ky_instances *v = &e->instances[0];
-	const struct ky_difference *d = e->chosen;
+	const struct ky_difference *d = e->c->chosen;
 	double rest = d ? d->extra_ns : 0;
 
 	ky_buf_puts(b, "{\"ok\": true, \"span\": ");
@@ -392,11 +395,14 @@ void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 		put_json_groups(b, d);
 	rest -= put_json_findings(b, e, d);
 	ky_buf_printf(b, ", \"rest_ns\": %.6f", rest);
-	if (e->slowest) {
+	if (ky_explanation_is_net(e))
+		ky_buf_printf(b, ", \"load\": {\"slow_ns\": %.6f, \"typical_ns\": %.6f}",
+			ky_explanation_load(d, false), ky_explanation_load(d, true));
+	if (e->c->slowest) {
 		ky_buf_puts(b, ", \"slowest\": {\"span\": ");
 		put_string(b, e->question.span);
-		put_json_groups(b, e->slowest);
-		put_json_findings(b, e, e->slowest);
+		put_json_groups(b, e->c->slowest);
+		put_json_findings(b, e, e->c->slowest);
 		ky_buf_puts(b, "}");
 	}
 	ky_buf_puts(b, ", \"unknown\": [");

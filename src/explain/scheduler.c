@@ -15,6 +15,7 @@ static uint32_t others_thread(struct ky_account *a, uint32_t host)
 	static const char name[] = "other programs";
 	uint32_t thread = ky_explain_thread(a->x, a->of->is_second, host, KY_OTHERS_TID, -1);
 
+	a->x->has_others = true;
 	if (thread != UINT32_MAX)
 		a->x->threads.v[thread]->name = ky_texts_add(&a->x->names, name, sizeof(name) - 1);
 	return thread;

@@ -132,19 +132,30 @@ static bool is_of_nobody(
 	return (kind == KY_PART_WAIT || kind == KY_PART_READY) && charged < all / 2;
 }
 
+/* The machine's load that the part's time is without. */
+static int64_t net_load(const struct ky_instance *i, uint32_t component)
+{
+	for (size_t k = 0; i->is_net && k < i->loads.n; k++) {
+		if (i->loads.v[k].component == component)
+			return i->loads.v[k].ns;
+	}
+	return 0;
+}
+
 int ky_culprits_find(
 	struct ky_culprits *ret, const struct ky_explain *x, const struct ky_finding *f)
 {
 	KY_VEC(struct mutex_time) mutexes = {0};
 	double n_waits = 0, n_holders = 0;
-	int64_t all = 0, charged = 0;
+	int64_t all = 0, charged = 0, load = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < f->affected.n && !r; i++) {
 		const struct ky_instance *s = f->affected.v[i];
 
 		for (size_t k = 0; k < s->blames.n && !r; k++) {
-			if (is_of_finding(x, f, s->blames.v[k].component))
+			if (is_of_finding(x, f, s->blames.v[k].component) &&
+				!(s->is_net && s->blames.v[k].is_load))
 				r = add_culprit(ret, &s->blames.v[k]);
 		}
 		for (size_t k = 0; k < s->waits.n && !r; k++) {
@@ -154,6 +165,7 @@ int ky_culprits_find(
 			if (!is_of_finding(x, f, w->component))
 				continue;
 			charged += w->charged;
+			load += net_load(s, w->component);
 			/* Short waits have one holder each; they would hide a convoy. */
 			if ((double)w->ns > .1 * ky_finding_ns(f, s)) {
 				n_waits += w->n;
@@ -177,7 +189,7 @@ int ky_culprits_find(
 		ret->second = mutexes.v[1].mutex;
 	ky_vec_deinit(&mutexes);
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
-	if (is_of_nobody(x, f, charged, all))
+	if (is_of_nobody(x, f, charged - load, all - load))
 		ret->ns = 0, ret->v.n = ret->via.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
@@ -586,11 +598,14 @@ static void say_condition(
 	ky_buf_puts(b, " meanwhile");
 }
 
-static void say_ready(
-	struct ky_buf *b, struct ky_explain *x, const struct ky_culprits *c, const struct who *w)
+static void say_ready(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
+	const struct ky_culprits *c, const struct who *w)
 {
+	/* Without the machine's load, it is not others. */
+	bool may_be_others = x->has_others && !(f->affected.n && f->affected.v[0]->is_net);
+
 	ky_buf_puts(b, "it is ready to run, and ");
-	if (c->ns ? is_others(x, c->v.v[0].thread) : ky_explain_has_others(x)) {
+	if (c->ns ? is_others(x, c->v.v[0].thread) : may_be_others) {
 		ky_buf_printf(b, "%s its processor instead%s",
 			c->ns ? "other programs run on" : "what runs on",
 			c->ns ? "; which ones is not recorded" : " is not recorded");
@@ -675,7 +690,7 @@ static int say_wait_finding(struct ky_buf *b, struct ky_explain *x, struct ky_fi
 	else if (kind == KY_PART_CONDITION)
 		say_condition(b, x, &c, &w);
 	else if (kind == KY_PART_READY)
-		say_ready(b, x, &c, &w);
+		say_ready(b, x, f, &c, &w);
 	else
 		say_wait(b, x, f, &c, &w);
 	if (!r)

@@ -198,6 +198,7 @@ struct link {
 	unsigned depth;
 	uint32_t via;
 	uint64_t caller;
+	bool is_load;
 };
 
 static void charge_thread(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
@@ -210,7 +211,8 @@ static void add_blame(
 			       .span = span,
 			       .via = link->via,
 			       .caller = link->caller,
-			       .ns = ns});
+			       .ns = ns,
+			       .is_load = link->is_load});
 }
 
 /* "thread 12 (logger) in log:write": a name. */
@@ -296,6 +298,20 @@ static bool is_of_process(const struct ky_machine *m, uint32_t thread, uint32_t 
 	return m->x->threads.v[thread]->process == m->x->threads.v[of]->process;
 }
 
+/*
+ * Whether the thread is of another program than those that are recorded. A trace of some processes
+ * has no events of others but switches; one of the whole system has no application's events.
+ */
+static bool is_foreign(const struct ky_machine *m, uint32_t thread, uint32_t of)
+{
+	const struct ky_explain_thread *t = m->x->threads.v[thread];
+	bool had_event = thread < m->timelines.n && m->timelines.v[thread] &&
+			 m->timelines.v[thread]->had_event;
+
+	return t->process != m->x->threads.v[of]->process &&
+	       !m->x->threads.v[t->process]->is_program && !(had_event && m->x->has_others);
+}
+
 /* Which thread ran from the entry on. The newest may have left since, in a gap. */
 static uint32_t who_ran(
 	const struct ky_machine *m, const struct ky_processor *p, size_t i, uint32_t waiter)
@@ -317,6 +333,7 @@ static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint3
 {
 	const struct ky_processor *p = processor < m->processors.n ? &m->processors.v[processor]
 								   : NULL;
+	struct link below = *link;
 	int64_t charged = 0;
 
 	for (size_t i = p ? find_history(p->history.v, p->history.n, from) : 0;
@@ -326,10 +343,13 @@ static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint3
 		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
 		uint32_t thread = who_ran(m, p, i, waiter);
 
-		if (thread == UINT32_MAX || thread == waiter || end <= begin ||
-			(link->depth && !is_of_process(m, thread, waiter)))
+		if (thread == UINT32_MAX || thread == waiter || end <= begin)
 			continue;
-		charge_work(m, c, thread, begin, end, link);
+		below.is_load = is_foreign(m, thread, waiter);
+		c->load_ns += below.is_load ? end - begin : 0;
+		if (link->depth && !is_of_process(m, thread, waiter))
+			continue;
+		charge_work(m, c, thread, begin, end, &below);
 		charged += end - begin;
 	}
 	return charged;
@@ -349,7 +369,7 @@ static uint32_t name_ready(struct ky_machine *m, uint32_t span)
 static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
 	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
 {
-	struct link below = {link->depth + 1, link->via, 0};
+	struct link below = {.depth = link->depth + 1, .via = link->via};
 
 	if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_LOCK) {
 		below.via = name_via(m, thread, h->span, link->via);

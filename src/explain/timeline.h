@@ -101,6 +101,7 @@ struct ky_charge {
 	void *arg;
 	unsigned budget;    /* steps that are left */
 	unsigned n_holders; /* of the first mutex */
+	int64_t load_ns;    /* of it, in which a thread could run, and other programs did */
 };
 
 struct ky_processor {

@@ -716,7 +716,33 @@ def test_call_before_the_load():
     p = Kernel(76, threads=1, n=500)
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
-    check(p.make(work), "it runs fdatasync(), which typical ones do not (once")
+    check(p.make(work), "it waits in shop:checkout;fdatasync() for", "; besides, other programs run on its processor")
+
+
+def test_below_the_load():
+    """Other programs delay half of all instances, far longer than the cause does."""
+    def work(p, i, f):
+        if p.r.random() < .5:
+            p.switch(p.thread[0], 888, 0, "hog")
+            p.spend(p.r.random() ** 4 * 20000)
+            p.switch(888, p.thread[0], 0, "worker")
+        if slow and p.r.random() < .06:
+            p.kernel("syscall_entry_fdatasync", p.cpu, fd=3)
+            p.spend(500)
+            p.kernel("syscall_exit_fdatasync", p.cpu, ret=0)
+    for slow in (True, False):
+        p = Kernel(78, threads=1, n=900)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        path = p.make(work)
+        if not slow:
+            check(path, "it is ready to run, and thread 888 (hog) runs on its processor instead")
+            continue
+        check(path, "because it runs fdatasync(), which typical ones do not (once")
+        x = json.loads(kymo("explain", path, "--span=shop:checkout", "--json"))
+        durations = sum(x[g]["mean_ns"] * s for g, s in (("slow", 1), ("typical", -1)))
+        assert x["load"]["slow_ns"] > 1e5 and x["load"]["typical_ns"] > 0, x["load"]
+        assert abs(durations - x["extra_ns"]) < 1, x
 
 
 def test_many_that_run():
