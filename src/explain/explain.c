@@ -58,6 +58,9 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 		put_filtered(e, path, why, why_size);
 	else if (!i && has_limits(e->question.query))
 		put_limited(e, path, why, why_size);
+	else if (v->n_nested)
+		snprintf(why, why_size, "each %s that ends in %s is nested too deeply in others",
+			e->question.span, path);
 	else if (v->n_unfinished || v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
 	else

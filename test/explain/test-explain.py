@@ -143,6 +143,10 @@ def test_deeply_nested():
     out = explain(path, "app:deep")
     assert (out["count"], out["left_out"]["nested"]) == (64, 36), out
     assert "36 nested too deeply left out" in kymo("explain", path, "--span=app:deep")
+    path = new_trace([traces.Event(1000 + i, "app:deep_" + ("begin" if i < 100 else "end"), 0, thread, span_tid=200)
+                      for i in range(130)])
+    p = subprocess.run([KYMO, "explain", path, "--span=app:deep"], capture_output=True, text=True, timeout=120)
+    assert p.returncode == 1 and f"each app:deep that ends in {path} is nested too deeply in others" in p.stderr, p
 
 
 def test_damage():
