@@ -136,6 +136,9 @@ static int report(struct cli *cli, const struct totals *t, const char *url)
 			cli_format_size(size, sizeof(size), t->bytes), t->files,
 			cli_safe(cli, url));
 	}
+	if (!t->files)
+		cli_warn(cli,
+			"no packets were found to ship; of a trace with a directory 'index', only packets that are listed there are shipped");
 	if (t->expired)
 		cli_warn(cli,
 			"%" PRIu64

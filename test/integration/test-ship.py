@@ -500,6 +500,16 @@ def test_quota(k):
     same(trace, far_of(k) / trace.name, "copy")
 
 
+def test_no_packets(k):
+    """A directory 'index' that lists no packet, as in traces of other tracers."""
+    trace = k.top / "other"
+    (trace / "index").mkdir(parents=True)
+    (trace / "metadata").write_text("/* CTF 1.8 */\n")
+    (trace / "channel0_0").write_bytes(bytes(4096))
+    done = k.kymo("ship", trace, f"exec:{receive(k)}", "--once")
+    check("no packets were found to ship" in done.stderr, done.stderr)
+
+
 def test_usage(k):
     k.start_daemon()
     empty = k.top / "empty"
