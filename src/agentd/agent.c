@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/util.h"
+#include "svc/check.h"
 
 #define PROTOCOL_MAJOR 2
 #define NAME_LEN       256
@@ -87,6 +88,7 @@ static size_t receive_names(struct agent *a, const unsigned char *p, size_t n)
 		if (kept < used)
 			a->names.error = -EMSGSIZE;
 	}
+	KY_CHECK(used <= a->names_left);
 	a->names_left -= (uint32_t)used;
 	if (!a->names_left)
 		list_ended(a, AGENT_LIST_HERE);
@@ -103,6 +105,7 @@ int agent_receive(struct agent *a, const unsigned char *p, size_t n)
 		if (a->names_left) {
 			used = receive_names(a, p, n);
 		} else {
+			KY_CHECK(a->n_in < sizeof(a->in));
 			a->in[a->n_in++] = *p;
 			if (a->n_in >= message_size(a)) {
 				a->n_in = 0;

@@ -11,6 +11,7 @@
 #include "consumerd/source/perf.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/stream/symbols.h"
+#include "svc/check.h"
 #include "svc/log.h"
 
 /* Of a trace_pipe_raw: the channel's, and that of new threads. */
@@ -280,6 +281,7 @@ int kernel_on_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 	if (ret < 0)
 		return ret;
 	take_fds(cpu->fds, fds, N_CPU_FDS);
+	KY_CHECK(k->n_known < k->n_cpus);
 	k->n_known++;
 	if (!here)
 		return 0;

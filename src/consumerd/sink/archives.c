@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "ctf/index.h"
+#include "svc/check.h"
 #include "svc/tree.h"
 
 #define ARCHIVES  "archives"
@@ -187,6 +188,7 @@ int archives_remove_oldest(struct archives *a, int root)
 	struct archive *oldest = a->list;
 	int ret = dir < 0 ? -errno : 0;
 
+	KY_CHECK(a->n > 0 && oldest->bytes <= a->bytes);
 	if (!ret && strcmp(a->last_removed, oldest->name) != 0) {
 		a->n_removed++;
 		a->removed_events += usage_of(dir, oldest->name, true).events;

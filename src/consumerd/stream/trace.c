@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "consumerd/stream/symbols.h"
+#include "svc/check.h"
 
 #define CHUNK 65536
 
@@ -50,6 +51,7 @@ void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE])
 
 void trace_enter(struct trace *t, uint64_t chunk)
 {
+	KY_CHECK(chunk == t->chunk + 1);
 	t->to->ops->open_chunk(t->to);
 	t->n_copied = t->n_formats = t->n_symbols = 0;
 	t->chunk = chunk;
