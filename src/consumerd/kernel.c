@@ -236,12 +236,24 @@ static void watch_again(struct kernel_waker *w)
 	}
 }
 
+/* Returns true if the last look left records in the kernel, as they found no room. */
+static bool has_more(const struct consumerd *c, const struct kernel_set *k)
+{
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->sources == k->sources)
+			return stream_set_has_more(set);
+	return false;
+}
+
 void kernel_watch(struct consumerd *c)
 {
 	struct kernel_set *k;
 
 	ky_list_foreach (k, &c->kernel_sets, node)
-		for (uint32_t i = 0; i < k->n_cpus; i++) {
+		/* Records that stay there would wake it again at once: it has the set's timer. */
+		for (uint32_t i = 0; i < k->n_cpus && !has_more(c, k); i++) {
 			watch_again(&k->cpus[i].events);
 			watch_again(&k->cpus[i].tasks);
 		}

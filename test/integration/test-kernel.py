@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import kymotest
 from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
@@ -52,6 +53,10 @@ def begin(k, *rule, channel=(), user=False):
     if user:
         k.kymo("enable-event", "writes:*")
     return out
+
+
+def cpu_seconds(pid):
+    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def spawn(k, *args, env=None):
@@ -164,6 +169,27 @@ def test_consumer_killed(k):
         wait_for(lambda: [pid for pid in consumers(k) if pid != old], "another consumer")
     k.kymo("stop")
     check_writes(k, out, N * len(apps))
+
+
+def test_full_disk(k):
+    """A consumer that cannot write, and has a real-time priority, sleeps between its tries."""
+    need_tracefs()
+    disk = k.start_daemon_with_disk("512k")
+    k.kymo("create", "s", "-o", disk / "trace")
+    k.kymo("enable-channel", "-k", "kernel0", "--subbuf-size=64K", "--num-subbuf=2")
+    k.kymo("enable-event", "-k", "--syscall", "write")
+    app, pid = spawn(k, 200000)  # 5 MB; the disk, the consumer and the kernel's buffer have room for two
+    os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+    track_and_start(k, pid)
+    k.let_go(app)
+    k.finish(app)
+    consumer = consumers(k)[0]
+    begun, used = time.monotonic(), cpu_seconds(consumer)
+    time.sleep(1)
+    used = cpu_seconds(consumer) - used
+    check(used < (time.monotonic() - begun) / 2, f"{used} s of the processor")
+    done = k.kymo("destroy", "--json", status=None)
+    check("could not be written" in done.stdout + done.stderr, done)
 
 
 def test_daemon_killed(k):
