@@ -18,6 +18,7 @@ import tempfile
 
 MISTAKE = re.compile(r"^ \* (?:Must fail: |           )([A-Z_]{4,}) ", re.MULTILINE)
 ERRORS = re.compile(r"errors: (\d+)")
+CCACHE = ["ccache"] if shutil.which("ccache") else []
 STATES = re.compile(r"(\d+) states, stored")
 
 
@@ -27,8 +28,8 @@ def explore(model, options, optimise):
     end: this is no deadlock.
     """
     with tempfile.TemporaryDirectory(prefix="kymo-model-") as directory:
-        for command in (["spin", *options, "-a", str(model)], ["cc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"],
-                        ["./pan", "-E", "-m100000", "-w24"]):
+        for command in (["spin", *options, "-a", str(model)], [*CCACHE, "cc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-c", "pan.c"],
+                        ["cc", "-o", "pan", "pan.o"], ["./pan", "-E", "-m100000", "-w24"]):
             done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             if done.returncode:
                 return f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
