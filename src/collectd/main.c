@@ -149,7 +149,7 @@ static void leave_out(const char *name)
 		memmove(providers + i, providers + i + 1, (n_providers - i) * sizeof(*providers));
 		return;
 	}
-	fprintf(stderr, "kymo-collectd: nothing called '%s' is there to be left out; ", name);
+	fprintf(stderr, "kymo-collectd: unknown kind '%s' in --without; ", name);
 	usage(NULL);
 }
 
