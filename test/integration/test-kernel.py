@@ -767,4 +767,21 @@ def test_refused(k):
     check("blocking-timeout is for channels of applications" in done.stderr, done.stderr)
 
 
+def test_uncounted(k):
+    """Nobody counts kernel events in overwrite mode: no trigger waits for their number."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "flight", "--snapshot", "-o", k.top / "snapshots")
+    done = k.kymo("enable-event", "-k", "sched_switch", status=None)
+    if "Linux 6.10" in done.stderr:
+        raise kymotest.Skip("the kernel's buffers cannot be mapped: Linux 6.10")
+    equal(done.returncode, 0, done.stderr)
+    for condition in ("events/s > 5", "discarded > 0"):
+        done = k.kymo("add-trigger", f"--when={condition}", "--do=notify", status=None)
+        equal((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        check("where nobody counts events, so the condition would never be true" in done.stderr, done.stderr)
+    k.kymo("enable-event", "writes:*")
+    k.kymo("add-trigger", "--when=events/s > 5", "--do=notify")
+
+
 kymotest.main()

@@ -106,6 +106,20 @@ static bool is_of_kernel(const struct session *s, const struct condition *c)
 		       kernel_count_matches(s->env->kernel, c->rule, NULL, why) > 0);
 }
 
+/*
+ * Whether nobody counts this session's events: the kernel overwrites those of its channels itself,
+ * and only snapshots read them.
+ */
+static bool is_uncounted(const struct session *s)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->domain != DOMAIN_KERNEL || !c->overwrite)
+			return false;
+	return session_has_kernel(s);
+}
+
 const char *trigger_refusal(const struct session *s, const struct trigger_spec *spec)
 {
 	enum condition_kind kind = spec->condition.kind;
@@ -115,6 +129,8 @@ const char *trigger_refusal(const struct session *s, const struct trigger_spec *
 	if (!writes && (kind == WHEN_BYTES_RATE || kind == WHEN_SIZE || kind == WHEN_BUFFERS ||
 			       kind == WHEN_DISK_FREE || kind == WHEN_ROTATED))
 		return "it writes no trace, so the condition would never be true";
+	if ((kind == WHEN_EVENTS_RATE || kind == WHEN_DISCARDED) && is_uncounted(s))
+		return "its channels are of the kernel and in overwrite mode, where nobody counts events, so the condition would never be true";
 	if (kind == WHEN_DISK_FREE && !spec->condition.percent &&
 		consumer_read_memory(&recording_of(s)->consumer, &memory) && memory.disk_size &&
 		spec->condition.limit > memory.disk_size)
