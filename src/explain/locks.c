@@ -4,6 +4,7 @@
 #define LATE_NS	    500000 /* a release may be recorded so long after the next acquisition */
 #define PAGE_PLACES 4096u
 #define N_AGREE	    3
+#define MUTEXES_MAX 256 /* of one place in a page: so many are considered as other mappings */
 
 static uint32_t place_hash(uint64_t address)
 {
@@ -157,6 +158,8 @@ static bool explains(const struct ky_mutex *c, int64_t from, int64_t to)
 
 void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns)
 {
+	unsigned n_left = MUTEXES_MAX;
+
 	if (m->held_to && ns > m->held_to + LATE_NS) {
 		m->n_differ += m->alias && overlaps(m, m->alias);
 		m->held_to = 0;
@@ -165,8 +168,8 @@ void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns)
 		m->is_contended = true;
 		return;
 	}
-	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address)); n;
-		n = ky_htab_next(n)) {
+	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address));
+		n && n_left--; n = ky_htab_next(n)) {
 		struct ky_mutex *c = ky_container_of(n, struct ky_mutex, same_place);
 
 		if (c->process != m->process && c->open.n)
@@ -177,8 +180,10 @@ void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns)
 static struct ky_mutex *first_alias(
 	const struct ky_locks *l, const struct ky_mutex *m, int64_t from, int64_t to)
 {
-	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address)); n;
-		n = ky_htab_next(n)) {
+	unsigned n_left = MUTEXES_MAX;
+
+	for (struct ky_hnode *n = ky_htab_first(&l->by_place, place_hash(m->address));
+		n && n_left--; n = ky_htab_next(n)) {
 		struct ky_mutex *c = ky_container_of(n, struct ky_mutex, same_place);
 
 		if (c->process != m->process && explains(c, from, to))
