@@ -2,6 +2,7 @@
 #include "analysis/source.h"
 
 #include "analysis/ahead.h"
+#include "analysis/functions.h"
 #include "base/hash.h"
 #include "reader/format.h"
 
@@ -9,9 +10,12 @@
 
 struct ky_source {
 	struct ky_texts *names;
-	const struct ky_query *query;		      /* borrowed */
-	struct ky_trace_reader *reader;		      /* borrowed */
-	uint32_t span;				      /* that was asked for last */
+	const struct ky_query *query;	/* borrowed */
+	struct ky_trace_reader *reader; /* borrowed */
+	enum ky_source_part part;	/* that is read */
+	uint32_t span;			/* that was asked for last */
+	bool is_function;		/* the span is none of the metadata's */
+	struct ky_functions functions;
 	struct ky_field_ref *refs;		      /* owned; of the filter */
 	struct ky_cursor *cursor;		      /* owned; NULL: not started */
 	const struct ky_trace_reader_options *report; /* of the next reading; NULL: none */
@@ -397,6 +401,7 @@ struct ky_source *ky_source_free(struct ky_source *s)
 		return NULL;
 	for (size_t i = 0; i < s->n_classes; i++)
 		ky_vec_deinit(&s->classes[i].fields);
+	ky_functions_deinit(&s->functions);
 	ky_ahead_free(s->ahead);
 	ky_cursor_close(s->cursor);
 	free(s->refs);
@@ -439,14 +444,41 @@ int ky_source_new(
 	return r;
 }
 
-static bool is_in(const struct ky_source_class *c, enum ky_source_part part, uint32_t span)
+static bool is_span(const struct ky_source_class *c)
 {
-	bool is_span = c->kind >= KY_EVENT_SPAN_BEGIN && c->kind <= KY_EVENT_ASYNC_END;
+	return c->kind >= KY_EVENT_SPAN_BEGIN && c->kind <= KY_EVENT_ASYNC_END;
+}
 
-	if (part == KY_SOURCE_ALL)
-		return true;
-	return part == KY_SOURCE_SPAN ? is_span && c->base == span
-				      : is_span && c->kind >= KY_EVENT_ASYNC_BEGIN;
+/* Whether functions are spans, and none of the metadata's spans has this name. */
+static bool may_be_function(const struct ky_source *s, uint32_t span)
+{
+	for (size_t i = 0; i < s->n_classes; i++) {
+		if (is_span(&s->classes[i]) && s->classes[i].base == span)
+			return false;
+	}
+	return s->functions.finder;
+}
+
+/* Whether the class may have events of the span that is asked for. */
+static bool is_of_span(const struct ky_source *s, const struct ky_source_class *c)
+{
+	return s->is_function ? ky_functions_is_call(c) : is_span(c) && c->base == s->span;
+}
+
+static bool is_in(
+	const struct ky_source *s, const struct ky_source_class *c, enum ky_source_part part)
+{
+	switch (part) {
+	case KY_SOURCE_SPAN:
+		return is_of_span(s, c);
+	case KY_SOURCE_ASYNC:
+		return is_span(c) && c->kind >= KY_EVENT_ASYNC_BEGIN;
+	case KY_SOURCE_CALLS:
+		return ky_functions_is_call(c);
+	case KY_SOURCE_ALL:
+		break;
+	}
+	return true;
 }
 
 /* Accounts begin earlier: who holds a mutex is known from the time before. */
@@ -462,22 +494,28 @@ int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span
 	s->cursor = ky_cursor_close(s->cursor);
 	s->n_cut = 0;
 	s->report = NULL;
+	s->part = part;
+	if (part == KY_SOURCE_SPAN) {
+		s->span = span;
+		s->is_function = may_be_function(s, span);
+	}
 	for (size_t i = 0; i < s->n_classes; i++) {
 		const struct ky_source_class *c = &s->classes[i];
-		bool wanted = is_in(c, part, span) &&
-			      (c->base == s->span || part == KY_SOURCE_SPAN ||
-				      ky_query_has(s->query, i));
+		bool wanted = is_in(s, c, part) && (is_of_span(s, c) || ky_query_has(s->query, i));
 
 		s->wanted[i] = wanted ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
 	}
-	if (part == KY_SOURCE_SPAN)
-		s->span = span;
-	else if (select.from_ns > INT64_MIN + LEAD_NS)
+	if (part != KY_SOURCE_SPAN && select.from_ns > INT64_MIN + LEAD_NS)
 		select.from_ns -= LEAD_NS;
 	select.wanted = s->wanted;
 	if (select.from_ns != INT64_MIN || select.to_ns != INT64_MAX)
 		r = ky_trace_reader_index(s->reader);
 	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, options);
+}
+
+void ky_source_name_functions(struct ky_source *s, const struct ky_function_names *names)
+{
+	s->functions.finder = names;
 }
 
 void ky_source_report(struct ky_source *s, const struct ky_trace_reader_options *options)
@@ -520,9 +558,10 @@ static uint32_t host_of(struct ky_source *s, const struct ky_trace *trace)
 static void set_event(struct ky_source *s, struct ky_source_event *e)
 {
 	e->class = &s->classes[e->item->event->index];
-	e->kind = e->class->kind;
 	e->group = (uint32_t)e->item->trace->group;
 	e->host = host_of(s, e->item->trace);
+	e->class = ky_functions_class(&s->functions, s->names, e);
+	e->kind = e->class->kind;
 }
 
 static struct ky_source_event loss(const struct ky_stream *stream, int64_t from, int64_t to)
@@ -550,6 +589,14 @@ static bool next_cut(struct ky_source *s, struct ky_source_event *ret_event)
 	return false;
 }
 
+/* One class has the events of all functions: it is read for one of them, or for all. */
+static bool is_asked_for(const struct ky_source *s, const struct ky_source_event *e)
+{
+	if (!e->class->is_function || e->class->base == s->span)
+		return true;
+	return s->part != KY_SOURCE_SPAN && ky_query_has(s->query, e->item->event->index);
+}
+
 int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event)
 {
 	const struct ky_item *item;
@@ -561,20 +608,21 @@ int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event)
 		s->ahead = ky_ahead_new(s->cursor, s->reads_ahead);
 	if (!s->ahead)
 		return -ENOMEM;
-	do {
-		r = ky_ahead_next(s->ahead, &item);
-	} while (r > 0 && item->kind == KY_ITEM_EVENT && !item->has_time);
-	if (r <= 0)
-		return r;
-	if (item->kind != KY_ITEM_EVENT) {
-		*ret_event = loss(item->stream, item->lost.begin_ns, item->lost.end_ns);
-		ret_event->item = item;
-		return 1;
+	while ((r = ky_ahead_next(s->ahead, &item)) > 0) {
+		if (item->kind != KY_ITEM_EVENT) {
+			*ret_event = loss(item->stream, item->lost.begin_ns, item->lost.end_ns);
+			ret_event->item = item;
+			return 1;
+		}
+		if (!item->has_time)
+			continue;
+		*ret_event = (struct ky_source_event){
+			.ns = item->ns, .stream = item->stream->rank, .item = item};
+		set_event(s, ret_event);
+		if (is_asked_for(s, ret_event))
+			return 1;
 	}
-	*ret_event = (struct ky_source_event){
-		.ns = item->ns, .stream = item->stream->rank, .item = item};
-	set_event(s, ret_event);
-	return 1;
+	return r;
 }
 
 static const struct ky_value *value_of(const struct ky_source_event *e, const struct ky_field *f)
@@ -679,7 +727,7 @@ static int compare_texts(const void *a, const void *b)
 
 const char **ky_source_spans(const struct ky_source *s)
 {
-	const char **names = calloc(s->n_classes + 1, sizeof(*names));
+	const char **names = calloc(s->n_classes + s->functions.table.n + 1, sizeof(*names));
 	size_t n = 0, k = 0;
 
 	for (size_t i = 0; names && i < s->n_classes; i++) {
@@ -688,6 +736,8 @@ const char **ky_source_spans(const struct ky_source *s)
 		if (c->kind == KY_EVENT_SPAN_BEGIN || c->kind == KY_EVENT_ASYNC_BEGIN)
 			names[n++] = ky_texts_get(s->names, c->base);
 	}
+	if (names)
+		n = ky_functions_list(&s->functions, s->names, names, n);
 	if (n)
 		qsort(names, n, sizeof(*names), compare_texts);
 	for (size_t i = 0; i < n; i++) {
@@ -733,6 +783,15 @@ bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind)
 {
 	for (size_t i = 0; i < s->n_classes; i++) {
 		if (s->classes[i].event && s->classes[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
+bool ky_source_has_calls(const struct ky_source *s)
+{
+	for (size_t i = 0; i < s->n_classes; i++) {
+		if (s->classes[i].event && ky_functions_is_call(&s->classes[i]))
 			return true;
 	}
 	return false;

@@ -69,8 +69,9 @@ struct ky_source_class {
 	uint32_t name; /* of the event; all functions that allocate or free have one */
 	uint32_t base; /* spans and pairs: the name of the span */
 	bool is_kernel, is_lock, is_alloc;
-	bool is_library; /* of the preloads, or of the tracer itself */
-	bool is_own;	 /* of the application: neither a span's nor a library's */
+	bool is_library;  /* of the preloads, or of the tracer itself */
+	bool is_own;	  /* of the application: neither a span's nor a library's */
+	bool is_function; /* the span is a function */
 	const struct ky_field *known[KY_N_FIELDS]; /* NULL: it has none */
 	KY_VEC(struct ky_field) fields;		   /* all that have one number or text each */
 	struct ky_field_ref callers;		   /* SAMPLE */
@@ -106,12 +107,21 @@ struct ky_fact {
 	};
 };
 
+/* Finds the names of functions by the addresses at which they are entered. */
+struct ky_function_names {
+	/* Returns false if none is known. pid: -1 if it is not known. */
+	bool (*find)(void *arg, const char *host, int64_t pid, uint64_t address, char *text,
+		size_t size);
+	void *arg;
+};
+
 struct ky_source;
 
 /* Parts of a trace that are read. */
 enum ky_source_part {
 	KY_SOURCE_SPAN,	 /* begins and ends of one span */
 	KY_SOURCE_ASYNC, /* of all asynchronous spans */
+	KY_SOURCE_CALLS, /* entries and exits of functions */
 	KY_SOURCE_ALL,
 };
 
@@ -129,6 +139,8 @@ struct ky_source *ky_source_free(struct ky_source *s);
  * text, or an event or field that the trace does not have.
  */
 int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t why_size);
+/* Makes spans of functions, where their entries and exits were recorded. names: borrowed. */
+void ky_source_name_functions(struct ky_source *s, const struct ky_function_names *names);
 /* Lets another thread decode ahead of the caller's, which reads to the end (analysis/ahead.h). */
 void ky_source_read_ahead(struct ky_source *s);
 /* Lets the next reading report damage of the trace. options: borrowed until it has ended. */
@@ -153,13 +165,18 @@ struct ky_fact ky_source_fact(
 	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f);
 /* The addresses of a CPU sample, the innermost first; 0 behind the last. */
 void ky_source_stack(const struct ky_source_event *e, uint64_t *ret_stack, size_t n);
-/* Spans that the metadata names, sorted, then NULL. The caller frees the array alone. */
+/*
+ * Spans that the metadata names, and functions that were read, sorted, then NULL. The caller frees
+ * the array alone.
+ */
 const char **ky_source_spans(const struct ky_source *s);
 /* Appends the names of the fields of a span's begin: "tenant, size". */
 void ky_source_put_fields(const struct ky_source *s, const char *span, struct ky_buf *b);
 /* Whether some event class is of a provider: "pthread", "libc"; or of this kind. */
 bool ky_source_has_provider(const struct ky_source *s, const char *provider);
 bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind);
+/* Whether entries of functions were recorded. */
+bool ky_source_has_calls(const struct ky_source *s);
 /* Of what was read since the last start; complete at the end. */
 void ky_source_totals(const struct ky_source *s, struct ky_totals *ret_totals);
 /* Whether events of this name come from the preloads, or from the tracer itself. */

@@ -138,6 +138,19 @@ static bool find_name(void *arg, const char *host, int64_t pid, uint64_t address
 	return true;
 }
 
+/* Without the file's name or inlined functions: entries are the function's own. */
+static bool find_entry(
+	void *arg, const char *host, int64_t pid, uint64_t address, char *text, size_t size)
+{
+	char symbol[KY_SYMBOL_MAX];
+
+	if (!find_symbol(arg, KY_SYMBOL_STACK, host, pid, address, false, symbol) || *symbol == '[')
+		return false;
+	symbol[strcspn(symbol, ";")] = '\0';
+	snprintf(text, size, "%s", symbol);
+	return true;
+}
+
 /* --- without --span --- */
 
 #define NEARLY 0.8 /* as much time as another span's outliers have */
@@ -201,23 +214,56 @@ static void put_others(
 	}
 }
 
+/* Adds the functions that were entered and left. */
+static int add_calls(struct ky_spans *spans, struct ky_source *source, const struct ky_texts *names)
+{
+	struct ky_source_event e;
+	int r = ky_source_has_calls(source) ? ky_source_start(source, KY_SOURCE_CALLS, 0) : 0;
+
+	if (r || !ky_source_has_calls(source))
+		return r;
+	while (!r && (r = ky_source_next(source, &e)) > 0) {
+		int64_t tid = e.item ? ky_source_number(&e, KY_FIELD_TID, -1) : -1;
+		struct ky_span_pair p = {
+			.key = (const char *)&tid, .key_len = sizeof(tid), .ns = e.ns};
+
+		r = 0;
+		if (e.kind == KY_EVENT_LOST || !e.class->is_function)
+			continue;
+		p.name = ky_spans_name(spans, ky_texts_get(names, e.class->base));
+		p.trace = e.item->trace;
+		p.stream = e.item->stream;
+		p.is_begin = e.kind == KY_EVENT_SPAN_BEGIN;
+		r = p.name ? ky_spans_add_pair(spans, &p) : -ENOMEM;
+	}
+	return r;
+}
+
 /*
  * Chooses the span to explain if none is asked for. ret_name: the caller frees it; NULL: no span
  * ended. others: gets a line about the choice if there is more than one. 0 or a negative errno.
  */
-static int choose_span(const struct ky_query *query, char **ret_name, struct ky_buf *others)
+static int choose_span(const struct ky_explain_question *q, char **ret_name, struct ky_buf *others)
 {
 	const struct ky_trace_reader_options reader_options = {0};
-	struct ky_query all = *query; /* borrows what query owns */
+	struct ky_query all = *q->query; /* borrows what query owns */
 	const struct ky_span_name *worst = NULL;
 	struct ky_spans spans = {0};
 	struct ky_counts counts = {0};
+	struct ky_texts names = {0};
+	struct ky_source *source = NULL;
 	size_t n = 0;
-	int r = ky_spans_begin(&spans, query->reader);
+	int r = ky_spans_begin(&spans, q->query->reader);
 
 	all.expr = NULL; /* it is about the begin of the span that is chosen */
 	if (!r)
 		r = ky_counts_collect(&counts, &all, &spans, &reader_options, 0);
+	if (!r)
+		r = ky_source_new(&source, &all, &names);
+	if (!r) {
+		ky_source_name_functions(source, q->functions);
+		r = add_calls(&spans, source, &names);
+	}
 	if (!r)
 		r = ky_spans_finish(&spans);
 	if (!r)
@@ -231,6 +277,8 @@ static int choose_span(const struct ky_query *query, char **ret_name, struct ky_
 		r = -ENOMEM;
 	ky_counts_deinit(&counts);
 	ky_spans_deinit(&spans);
+	ky_source_free(source);
+	ky_texts_deinit(&names);
 	return r ? r : others->error;
 }
 
@@ -281,7 +329,7 @@ static int explain_any(struct cli *cli, struct ky_explain_question *q)
 {
 	_cleanup_free_ char *name = NULL;
 	struct ky_buf others = {0};
-	int r = q->span ? 0 : choose_span(q->query, &name, &others);
+	int r = q->span ? 0 : choose_span(q, &name, &others);
 
 	if (r < 0) {
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
@@ -302,6 +350,8 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 {
 	const struct ky_trace_reader_options reader_options = {0};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	struct names names = {.cli = cli};
+	const struct ky_function_names functions = {find_entry, &names};
 	struct ky_query query;
 	char why[PATH_MAX + 256];
 	int r;
@@ -312,8 +362,11 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 	if (r < 0)
 		return cli_fail(cli, "failed", "%s", why);
 	ky_query_init(&query, reader);
+	names.reader = reader;
 	q->against_query = &query;
+	q->against_functions = &functions;
 	r = explain_any(cli, q);
+	cli_symbols_end(&names.symbols);
 	ky_query_deinit(&query);
 	return r;
 }
@@ -385,7 +438,9 @@ static int run(struct cli *cli)
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct names names = {.cli = cli};
 	const struct ky_explain_symbols symbols = {find_name, find_function, &names};
-	struct ky_explain_question q = {.symbols = &symbols, .report = &report};
+	const struct ky_function_names functions = {find_entry, &names};
+	struct ky_explain_question q = {
+		.symbols = &symbols, .functions = &functions, .report = &report};
 	struct cli_selection selection = {0};
 	struct ky_query query;
 	char path[PATH_MAX];

@@ -78,6 +78,9 @@ static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t 
 	if (!r)
 		ky_source_report(e->sources[i], e->question.report);
 	if (!r)
+		ky_source_name_functions(
+			e->sources[i], i ? e->question.against_functions : e->question.functions);
+	if (!r)
 		ky_source_read_ahead(e->sources[i]);
 	for (size_t k = 0; k < e->question.n_pairs && !r; k++)
 		r = ky_source_add_pair(e->sources[i], e->question.pairs[k], why, why_size);

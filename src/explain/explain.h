@@ -27,6 +27,8 @@ struct ky_explain_question {
 	size_t n_pairs;
 	struct ky_slowest slowest;
 	const struct ky_explain_symbols *symbols; /* NULL: addresses stay numbers */
+	/* Names of functions, which are spans then; NULL: they are none. */
+	const struct ky_function_names *functions, *against_functions;
 	/* Receives reports of damage, once, from another thread; NULL: nobody does. */
 	const struct ky_trace_reader_options *report;
 };

@@ -86,7 +86,7 @@ void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct
 			return;
 	}
 	/* Fields of the kernel are addresses, numbers of descriptors and the like. */
-	if (w->seen.n >= MAX_SEEN || e->class->is_kernel)
+	if (w->seen.n >= MAX_SEEN || e->class->is_kernel || e->class->is_function)
 		return;
 	ky_account_check(a, ky_vec_add(&w->seen, e->class->name));
 	name = e->class->base ? e->class->base : e->class->name;

@@ -1416,6 +1416,43 @@ def test_without_span():
     assert "5 instances are too few" in few[0], few
 
 
+def test_functions():
+    """They are spans. One without a known name has its address."""
+    p = Program(81)
+    p.thread, p.at, p.cpu = (200, 60, "worker"), 10**6, 0
+    insert, descend, rebalance = (traces.Hex(0x401000 + 0x100 * i) for i in range(3))
+
+    def enter(f):
+        p.event("cyg_profile:func_entry", addr=f, call_site=traces.Hex(0x400000))
+
+    def leave(f):
+        p.event("cyg_profile:func_exit", addr=f, call_site=traces.Hex(0x400000))
+
+    for i in range(600):
+        enter(insert)
+        enter(descend)
+        p.spend(5)
+        leave(descend)
+        if i % 43 == 7:
+            enter(rebalance)
+            p.spend(150)
+            leave(rebalance)
+        p.spend(5)
+        leave(insert)
+        p.spend(30)
+    path = new_trace(p.events)
+    out = explain(path, "0x401000")
+    assert out["first_line"].startswith("0x401000 is slow because it runs 0x401200, which typical ones do not"), out["first_line"]
+    assert out["count"] == 600 and out["slow"]["n"] == 14, out
+    assert explain(path, "0x401100")["count"] == 600
+    lines = kymo("explain", path).splitlines()
+    assert lines[0] == out["first_line"], lines
+    assert lines[-1].endswith("--span=NAME: 0x401100, 0x401200") or lines[-1].endswith("--span=NAME: 0x401200, 0x401100"), lines
+    assert "there are: 0x401000, 0x401100, 0x401200\n" in kymo("explain", path, "--span=zzz", code=1)
+    assert "0x401200" not in explain(path, "0x401000", "-e", "shop:*")["first_line"]
+    assert explain(path, "0x401000", "--against=" + path)["count"] == 600
+
+
 def test_too_few():
     out = explain(Program(28, n=7, threads=1).make(noise), "shop:checkout")
     assert out["verdict"] == "too-few" and "7 instances are too few to compare" in out["first_line"]

@@ -488,6 +488,18 @@ def test_functions(k):
             stack.append(event)
         else:
             equal(stack.pop(), event, "the function that is left, against the one entered last")
+
+
+def test_explained_functions(k):
+    """kymo explain knows functions by their names, as spans."""
+    trace, n = k.top / "trace", 400
+    program = build(k, "functions", "-finstrument-functions")
+    output = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, "--with=cyg-profile", "--", program, n]).stdout
+    n_calls = int(output.split()[3])
+    explained = k.kymo_json("explain", trace, "--span=f")
+    equal(explained["count"] + explained["left_out"]["instant"], n_calls, "calls of f")
+    unknown = k.kymo("explain", trace, "--span=nothing", status=1).stderr
+    check("there are: f, g, main, on_signal" in unknown, unknown)
     check(n_calls >= 4 * n, f"{n_calls} calls")
 
 
