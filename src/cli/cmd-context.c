@@ -34,9 +34,9 @@ static int list_json(struct cli *cli)
 
 	if (!v)
 		return CLI_FAILED;
-	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++)
+	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++)
 		kymo_value_add_string(v, "types", t->name);
-	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name; c++)
+	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name[0]; c++)
 		kymo_value_add_string(v, "counters", c->name);
 	cli_result(cli, v);
 	return CLI_OK;
@@ -48,10 +48,10 @@ static int list_types(struct cli *cli)
 
 	if (cli->json)
 		return list_json(cli);
-	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++)
+	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++)
 		print_type(t);
 	printf("counters (those of the processor only where it lets programs count):");
-	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name; c++) {
+	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name[0]; c++) {
 		column += (unsigned)strlen(c->name) + 1;
 		printf(column > 78 ? "\n  %s" : " %s", c->name);
 		column = column > 78 ? 2 + (unsigned)strlen(c->name) : column;

@@ -15,7 +15,7 @@ static bool same_counter(const char *a, const char *b)
 
 static uint32_t find_counter(const char *name, char *argument)
 {
-	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name; c++) {
+	for (const struct ky_ctx_counter *c = ky_ctx_counters; c->name[0]; c++) {
 		if (!same_counter(c->name, name))
 			continue;
 		snprintf(argument, KY_CTX_SPEC_MAX, "%x:%llx", c->type,
@@ -36,7 +36,7 @@ static uint32_t find_kind(const char *name, char *argument)
 		snprintf(argument, KY_CTX_SPEC_MAX, "%s", name + sizeof(app) - 1);
 		return strchr(argument, ':') ? KY_CTX_APP : KY_CTX_NONE;
 	}
-	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++)
+	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++)
 		if (!strcmp(t->name, name))
 			return t->kind;
 	return KY_CTX_NONE;

@@ -16,12 +16,12 @@ const struct ky_ctx_type ky_kcontext_types[] = {
 	{"callstack-kernel", KY_KCTX_CALLSTACK_KERNEL, ADDRESSES, "return addresses in the kernel"},
 	{"callstack-user", KY_KCTX_CALLSTACK_USER, ADDRESSES,
 		"return addresses in the program, by frame pointers"},
-	{0},
+	{.name = ""},
 };
 
 const struct ky_ctx_type *ky_kcontext_find(const char *spec)
 {
-	for (const struct ky_ctx_type *t = ky_kcontext_types; t->name; t++)
+	for (const struct ky_ctx_type *t = ky_kcontext_types; t->name[0]; t++)
 		if (!strcmp(t->name, spec))
 			return t;
 	return NULL;

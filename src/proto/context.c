@@ -38,7 +38,7 @@ const struct ky_ctx_type ky_ctx_types[] = {
 	{"$app.", KY_CTX_APP, STRING,
 		"PROVIDER:NAME: a value that the program registered, as text"},
 	{"callstack", KY_CTX_CALLSTACK, ADDRS, "[:DEPTH]: return addresses, innermost first"},
-	{NULL, 0, NO_FIELD, NULL},
+	{"", 0, NO_FIELD, ""},
 };
 
 #define HARDWARE(name) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##name
@@ -79,7 +79,7 @@ const struct ky_ctx_counter ky_ctx_counters[] = {
 	{"LLC-load-misses", CACHE(LL, READ, MISS)},
 	{"dTLB-load-misses", CACHE(DTLB, READ, MISS)},
 	{"iTLB-load-misses", CACHE(ITLB, READ, MISS)},
-	{NULL, 0, 0},
+	{"", 0, 0},
 };
 
 const struct ky_ctx_type *ky_ctx_type(uint32_t kind)

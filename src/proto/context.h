@@ -46,17 +46,17 @@ enum ky_ctx {
 #define KY_CTX_RECORD_MAX    4096u /* bytes that the contexts of a channel may take in a record */
 #define KY_CTX_SPEC_MAX	     320u  /* bytes of what a user writes, with its NUL */
 
-/* A row of the table. */
+/* A row of the table. Its texts are not pointers, which would be relocated in each program. */
 struct ky_ctx_type {
-	const char *name; /* as users write it; of a family: what stands before the argument */
-	uint8_t kind;	  /* enum ky_ctx */
+	char name[20]; /* as users write it; of a family: what stands before the argument */
+	uint8_t kind;  /* enum ky_ctx */
 	/*
 	 * as in a field's description, include/kymo/types.h; the argument of a call stack is its
 	 * count
 	 */
 	uint8_t field, elem, size, flags;
 	uint32_t count;
-	const char *help; /* one line; begins with the argument's form if there is one */
+	char help[80]; /* one line; begins with the argument's form if there is one */
 };
 
 /* In the order of their numbers; ends with a row without name. */
@@ -84,7 +84,7 @@ uint32_t ky_ctx_depth(const char *argument);
 
 /* A counter that "perf:thread:" knows by name; the table ends with a row without one. */
 struct ky_ctx_counter {
-	const char *name;
+	char name[24];
 	uint32_t type;
 	uint64_t config;
 };

@@ -180,7 +180,7 @@ static void put_contexts(char *why, size_t size)
 {
 	size_t n = strlen(why);
 
-	for (const struct ky_ctx_type *t = ky_kcontext_types; t->name && n < size; t++)
+	for (const struct ky_ctx_type *t = ky_kcontext_types; t->name[0] && n < size; t++)
 		n += (size_t)snprintf(
 			why + n, size - n, "%s%s", t == ky_kcontext_types ? "" : ", ", t->name);
 }

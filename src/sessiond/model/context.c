@@ -67,7 +67,7 @@ static int parse_perf(struct ky_context *c, const char *text, char *why, size_t 
 
 	if (!strncmp(text, PERF_RAW, strlen(PERF_RAW)))
 		return parse_raw(c, text + strlen(PERF_RAW), why, size);
-	for (const struct ky_ctx_counter *k = ky_ctx_counters; k->name; k++) {
+	for (const struct ky_ctx_counter *k = ky_ctx_counters; k->name[0]; k++) {
 		if (!strcmp(k->name, text)) {
 			set_perf(c, text, k->type, k->config);
 			return 0;
@@ -119,7 +119,7 @@ static int parse_unknown(const char *spec, char *why, size_t size)
 	if (!strncmp(spec, "perf:", 5))
 		return set_reason(
 			why, size, "'%s': counters are those of threads, perf:thread:NAME", spec);
-	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++) {
+	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++) {
 		d = ky_edit_distance(spec, t->name, 3);
 		near = d < best ? t : near;
 		best = KY_MIN(best, d);
@@ -138,12 +138,12 @@ int context_parse(struct ky_context *c, const char *spec, char *why, size_t size
 		return set_reason(why, size, "the name of a context is too long");
 	memset(c, 0, sizeof(*c));
 	strcpy(c->spec, spec);
-	for (t = ky_ctx_types; t->name; t++) {
+	for (t = ky_ctx_types; t->name[0]; t++) {
 		n = strlen(t->name);
 		if (is_family(t) ? !strncmp(spec, t->name, n) : !strcmp(spec, t->name))
 			break;
 	}
-	if (!t->name)
+	if (!t->name[0])
 		return parse_unknown(spec, why, size);
 	c->type = t;
 	switch (t->kind) {
