@@ -57,7 +57,7 @@ static_assert(KY_ASM_RESTART == KY_WRITE_RESTART && KY_ASM_NO_RING == KY_WRITE_N
 	"assembly: results");
 static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces");
 
-ptrdiff_t ky_rseq_offset;
+KY_WRITTEN_EARLY ptrdiff_t ky_rseq_offset;
 __thread uint32_t ky_freeze_exempt KY_THREAD_TLS;
 
 #if KY_HAVE_RSEQ
@@ -653,7 +653,7 @@ void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, 
 }
 
 /* The target of `hook` in an event that has no hook or several: it is never active. */
-static struct ky_hook no_hook;
+static struct ky_hook no_hook KY_WRITTEN_EARLY;
 
 struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
 {

@@ -8,7 +8,7 @@ __thread const struct tracer_mask *tracer_only KY_THREAD_TLS;
 
 static bool is_in(const struct tracer_mask *m, const struct ky_set *set)
 {
-	size_t i = (size_t)(ky_container_of(set, struct tracer_set, set) - tracer.sets);
+	size_t i = (size_t)(ky_container_of(set, struct tracer_set, set) - tracer_sets);
 
 	return __atomic_load_n(&m->bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1;
 }

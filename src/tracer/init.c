@@ -28,8 +28,8 @@ static const char version[] __attribute__((used, retain)) = KY_LIBRARY_MARK KYMO
 void kymo_object_register(struct kymo_object *object);
 void kymo_object_unregister(struct kymo_object *object);
 
-/* On a page boundary: what is written in each program is at its beginning, on one page. */
-__attribute__((aligned(4096))) struct tracer tracer;
+struct tracer tracer KY_WRITTEN_EARLY;
+struct tracer_set tracer_sets[TRACER_MAX_SETS];
 
 void tracer_debug(const char *fmt, ...)
 {

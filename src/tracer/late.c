@@ -28,7 +28,7 @@ static bool look_at(const struct tracer_note *note, void *data)
 
 	if (note->type != KYMO_NOTE_LATE || note->name_len != sizeof(KYMO_NOTE_NAME) ||
 		note->len != sizeof(distances) ||
-		memcmp(note->name, KYMO_NOTE_NAME, note->name_len))
+		memcmp(note->name, KYMO_NOTE_NAME, sizeof(KYMO_NOTE_NAME)))
 		return false;
 	memcpy(distances, note->bytes, sizeof(distances));
 	begin = (void (*const *)(void))((uintptr_t)note->bytes + (uintptr_t)distances[0]);

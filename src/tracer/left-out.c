@@ -14,10 +14,9 @@ struct left_out {
 	char event[256], why[160];
 };
 
-static struct {
-	uint32_t n; /* entries that were taken; may be more than there are */
-	struct left_out entries[ENTRIES_MAX];
-} left_out;
+static struct left_out entries[ENTRIES_MAX];
+/* Entries that were taken; may be more than there are. */
+static uint32_t n_taken KY_WRITTEN_EARLY;
 
 static void copy_text(char *to, size_t size, const char *from)
 {
@@ -29,10 +28,12 @@ static void copy_text(char *to, size_t size, const char *from)
 
 bool tracer_left_out_get(uint32_t i, struct ky_app_left_out *ret_message)
 {
-	const struct left_out *l = &left_out.entries[i];
+	const struct left_out *l = &entries[i];
 
+	if (i >= ENTRIES_MAX || i >= __atomic_load_n(&n_taken, __ATOMIC_RELAXED))
+		return false;
 	/* Pairs with the release in kymo_app_left_out: the texts are there. */
-	if (i >= ENTRIES_MAX || !__atomic_load_n(&l->complete, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&l->complete, __ATOMIC_ACQUIRE))
 		return false;
 	*ret_message = (struct ky_app_left_out){.event = l->event, .why = l->why};
 	return true;
@@ -53,12 +54,12 @@ EXPORT void kymo_app_left_out(const char *event, const char *why)
 	struct left_out *l;
 	uint32_t i;
 
-	if (is_known(event, why) || __atomic_load_n(&left_out.n, __ATOMIC_RELAXED) >= ENTRIES_MAX)
+	if (is_known(event, why) || __atomic_load_n(&n_taken, __ATOMIC_RELAXED) >= ENTRIES_MAX)
 		return;
-	i = __atomic_fetch_add(&left_out.n, 1, __ATOMIC_RELAXED);
+	i = __atomic_fetch_add(&n_taken, 1, __ATOMIC_RELAXED);
 	if (i >= ENTRIES_MAX)
 		return;
-	l = &left_out.entries[i];
+	l = &entries[i];
 	if (i == ENTRIES_MAX - 1) {
 		event = "*";
 		why = "there is more than is listed";

@@ -137,10 +137,10 @@ static void arm_populate(void)
 	listener.populate_ms = -1;
 	listener.populate_max_ms = POPULATE_MAX_MS;
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
-		if (!tracer.sets[i].conn || !tracer.sets[i].set.started)
+		if (!tracer_sets[i].conn || !tracer_sets[i].set.started)
 			continue;
 		listener.populate_ms = POPULATE_MIN_MS;
-		if (tracer.sets[i].set.geo.mode == KY_SET_PER_THREAD)
+		if (tracer_sets[i].set.geo.mode == KY_SET_PER_THREAD)
 			listener.populate_max_ms = POOL_MAX_MS;
 	}
 }

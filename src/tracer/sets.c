@@ -45,8 +45,8 @@ enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
 static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++)
-		if (tracer.sets[i].conn == conn && tracer.sets[i].set.id == id)
-			return &tracer.sets[i];
+		if (tracer_sets[i].conn == conn && tracer_sets[i].set.id == id)
+			return &tracer_sets[i];
 	return NULL;
 }
 
@@ -279,14 +279,14 @@ int tracer_set_add(
 	if (confirm(find_set(conn, msg->set), &geo, &st, msg->session))
 		return 0;
 	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
-		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
-			s = &tracer.sets[i];
+		if (!tracer_sets[i].conn && !tracer_sets[i].zombie)
+			s = &tracer_sets[i];
 	/*
 	 * Threads that end read n_sets; the sets that they search for are among those that they saw
 	 * before.
 	 */
 	if (!s && tracer.n_sets < TRACER_MAX_SETS)
-		s = &tracer.sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)];
+		s = &tracer_sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)];
 	if (!s)
 		return -ENOSPC;
 	s->set.geo = geo;
@@ -701,14 +701,14 @@ static void limit_wait(struct ky_set *set)
 void tracer_sets_drop_all(struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++)
-		if (tracer.sets[i].conn == conn)
-			drop(&tracer.sets[i]);
+		if (tracer_sets[i].conn == conn)
+			drop(&tracer_sets[i]);
 }
 
 void tracer_sets_orphan(struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
-		struct tracer_set *s = &tracer.sets[i];
+		struct tracer_set *s = &tracer_sets[i];
 
 		if (s->conn != conn)
 			continue;
@@ -724,7 +724,7 @@ void tracer_sets_orphan(struct tracer_conn *conn)
 void tracer_sets_settle(struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
-		struct tracer_set *s = &tracer.sets[i];
+		struct tracer_set *s = &tracer_sets[i];
 
 		if (s->conn != conn)
 			continue;
@@ -744,8 +744,8 @@ void tracer_sets_reset(void)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		if (!tracer.has_rseq)
-			unmap(&tracer.sets[i]);
-		memset(&tracer.sets[i], 0, sizeof(tracer.sets[i]));
+			unmap(&tracer_sets[i]);
+		memset(&tracer_sets[i], 0, sizeof(tracer_sets[i]));
 	}
 	tracer.n_sets = 0;
 }
@@ -859,7 +859,7 @@ bool tracer_sets_populate(void)
 	bool busy = false;
 
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
-		struct tracer_set *s = &tracer.sets[i];
+		struct tracer_set *s = &tracer_sets[i];
 
 		if (!s->conn || !s->set.started)
 			continue;
@@ -874,7 +874,7 @@ bool tracer_sets_populate(void)
 void tracer_sets_release_thread(void)
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&tracer.n_sets, __ATOMIC_RELAXED); i++) {
-		struct ky_set *set = &tracer.sets[i].set;
+		struct ky_set *set = &tracer_sets[i].set;
 
 		if (!__atomic_load_n(&set->id, __ATOMIC_RELAXED) ||
 			set->geo.mode != KY_SET_PER_THREAD)

@@ -51,14 +51,14 @@ static struct owed owed[OWED_MAX];
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
-	size_t i = (size_t)(s - tracer.sets);
+	size_t i = (size_t)(s - tracer_sets);
 
 	m->bits[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
 static void remove_set(struct tracer_mask *m, const struct tracer_set *s)
 {
-	size_t i = (size_t)(s - tracer.sets);
+	size_t i = (size_t)(s - tracer_sets);
 
 	__atomic_fetch_and(&m->bits[i / 64], ~(UINT64_C(1) << (i % 64)), __ATOMIC_RELAXED);
 }
@@ -199,7 +199,7 @@ static void find_sets(const struct tracer_conn *conn, const struct ky_app_stated
 		uint32_t id = ky_read_u32(&r);
 
 		for (uint32_t k = 0; k < tracer.n_sets && !r.error; k++) {
-			struct tracer_set *s = &tracer.sets[k];
+			struct tracer_set *s = &tracer_sets[k];
 
 			if (s->conn != conn || s->set.id != id || !s->set.started)
 				continue;
@@ -355,8 +355,8 @@ static int add_dumper(
 	int r = find_dumper(dump) ? -EEXIST : enlist(dump, object, ret);
 
 	for (uint32_t i = 0; !r && i < tracer.n_sets; i++)
-		if (tracer.sets[i].conn && tracer.sets[i].dumped)
-			add_set(&(*ret)->pending, &tracer.sets[i]);
+		if (tracer_sets[i].conn && tracer_sets[i].dumped)
+			add_set(&(*ret)->pending, &tracer_sets[i]);
 	return r;
 }
 

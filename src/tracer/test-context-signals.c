@@ -22,6 +22,7 @@
 #include "tracer/tracer.h"
 
 struct tracer tracer;
+struct tracer_set tracer_sets[TRACER_MAX_SETS];
 
 void tracer_lock(sigset_t *ret_old)
 {

@@ -85,7 +85,7 @@ struct tracer_set {
 };
 
 /*
- * A subset of tracer.sets. Changed under the lock; the thread that dumps reads it without the lock.
+ * A subset of tracer_sets. Changed under the lock; the thread that dumps reads it without the lock.
  */
 struct tracer_mask {
 	uint64_t bits[TRACER_MAX_SETS / 64];
@@ -148,12 +148,12 @@ struct tracer {
 	uint64_t n_asked;    /* how often daemons asked which events match */
 	struct tracer_conn conns[TRACER_N_CONNS];
 	const struct tracer_conn *companion; /* the connection of KYMO_STANDALONE; or NULL */
-	/* entries of `sets` that were ever used: the memory behind them is not accessed */
+	/* entries of tracer_sets that were ever used: the memory behind them is not accessed */
 	uint32_t n_sets;
-	struct tracer_set sets[TRACER_MAX_SETS];
 };
 
 extern struct tracer tracer;
+extern struct tracer_set tracer_sets[TRACER_MAX_SETS];
 
 /*
  * Take and release the lock alone; for our own threads, and where signals are blocked. If a system

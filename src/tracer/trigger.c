@@ -123,7 +123,7 @@ static void leave_set(struct ky_set *set)
 static void freeze_session(const struct tracer_set *of, uint32_t number)
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&tracer.n_sets, __ATOMIC_RELAXED); i++) {
-		struct tracer_set *s = &tracer.sets[i];
+		struct tracer_set *s = &tracer_sets[i];
 
 		if (s != of && (s->conn != of->conn || !s->session || s->session != of->session))
 			continue;
