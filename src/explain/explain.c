@@ -279,7 +279,7 @@ static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all
 	return r;
 }
 
-#define MIN_BELOW .1 /* of the typical time, that those below longer ones take longer */
+#define MIN_BELOW .5 /* of the typical time, that those below longer ones take longer */
 
 /*
  * Whether the instances that are longer than these matter more: these are hardly longer than

@@ -1134,6 +1134,14 @@ def test_longer_ones():
     assert out["verdict"] == "not-recorded", out["first_line"]
 
 
+def test_hardly_longer():
+    """A reason for a small difference is no answer where many take ten times as long."""
+    def work(p, i, f):
+        p.spend(700 if p.r.random() < .027 else 20 if i % 8 == 3 else 1)
+    out = explain(Program(51, n=1500).make(work), "shop:checkout")
+    assert out["verdict"] == "not-recorded" and out["slow"]["mean_ns"] > 500000, out["first_line"]
+
+
 # ---------------------------------------------------------------- without a cause
 def test_nothing():
     """Many distributions, with and without stalls: at most 5 % of the answers may claim a cause."""
