@@ -8,6 +8,8 @@
 #define MIN_EXCESS 0.3	/* of the mean excess */
 #define MIN_ODDS   4	/* a thread that just woke loses the processor in its first parts */
 #define TIGHT	   0.25 /* the quartiles of delays of nearly the same length are so near */
+#define NEARLY_ALL 0.9	/* of the extra time, and of the slow instances */
+#define MIN_NEARLY 10	/* slow instances */
 #define WHOLE_PART 0.6	/* a span is named whole unless one part holds so much of its excess */
 
 /* Means for each instance of one group. */
@@ -818,6 +820,18 @@ static void test_alone(struct ky_finding *f, struct rest *rest)
 	take_out(rest, f);
 }
 
+/*
+ * Typical instances may pass nearly all of their time in a span inside, too: where a stall hits
+ * says nothing then. But stalls are not all of nearly the same length.
+ */
+static bool is_nearly_all(const struct ky_difference *d, const struct ky_finding *f)
+{
+	return f->kind == KY_FINDING_LONGER && f->is_tight && !f->is_in_tail &&
+	       component(d->x, f->component)->parent > KY_ROOT && !is_between_stages(d, f) &&
+	       f->share >= KY_MAX(NEARLY_ALL, f->typical_share) && f->affected.n >= MIN_NEARLY &&
+	       (double)f->affected.n >= NEARLY_ALL * (double)d->n_slow;
+}
+
 static int test_long(struct ky_difference *d, double n_tests)
 {
 	struct rest rest = {(double)d->n_blaming, 1, 1, 1, n_tests};
@@ -840,6 +854,8 @@ static int test_long(struct ky_difference *d, double n_tests)
 		for (size_t i = test_together(v.v, v.n, &rest); i < v.n; i++)
 			test_alone(v.v[i], &rest);
 	}
+	for (size_t i = 0; i < d->findings.n && d->group->is_remarkable; i++)
+		d->findings.v[i]->is_valid |= is_nearly_all(d, d->findings.v[i]);
 	ky_vec_deinit(&v);
 	return r;
 }

@@ -1134,6 +1134,20 @@ def test_longer_ones():
     assert out["verdict"] == "not-recorded", out["first_line"]
 
 
+def test_nearly_all():
+    """Typical instances pass nearly all of their time there, too."""
+    def make(draw):
+        def work(p, i, f):
+            p.begin("net:query")
+            p.spend(20000 * draw(p.r) if p.r.random() < .02 else 1500)
+            p.end("net:query")
+        return explain(Program(55, n=1200).make(work), "shop:checkout")
+    out = make(lambda r: 1)
+    assert out["first_line"].startswith("shop:checkout is slow because net:query itself takes "), out["first_line"]
+    out = make(lambda r: r.expovariate(1))
+    assert out["verdict"] == "not-recorded", out["first_line"]
+
+
 def test_hardly_longer():
     """A reason for a small difference is no answer where many take ten times as long."""
     def work(p, i, f):
