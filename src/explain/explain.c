@@ -397,12 +397,30 @@ static bool has_causes(const struct ky_comparison *c)
 	       (share_shown(c->chosen) >= .5 || c->chosen->findings.v[0]->is_shown);
 }
 
+/*
+ * Whether it is ready while threads run that have the same span. Beside a load, such peers queue
+ * for the processors that it leaves to them, whatever they do.
+ */
+static bool is_queue(const struct ky_explain *x, const struct ky_finding *f)
+{
+	struct ky_culprits c = {0};
+	int64_t ns = 0;
+
+	if (ky_finding_part(x, f) == KY_PART_READY && !ky_culprits_find(&c, x, f)) {
+		for (size_t i = 0; i < c.v.n; i++)
+			ns += x->threads.v[c.v.v[i].thread]->n_instances ? c.v.v[i].ns : 0;
+	}
+	ky_culprits_deinit(&c);
+	return 2 * ns > c.ns;
+}
+
 /* Whether causes that are seen without the load are no small matter beside it. */
-static bool tells_more(const struct ky_comparison *gross, const struct ky_comparison *net)
+static bool tells_more(const struct ky_explain *x, const struct ky_comparison *gross,
+	const struct ky_comparison *net)
 {
 	const struct ky_difference *d = net->chosen;
 
-	return has_causes(net) && d->group->is_remarkable &&
+	return has_causes(net) && !is_queue(x, d->findings.v[0]) && d->group->is_remarkable &&
 	       d->extra_ns >= MIN_NET * d->typical_ns &&
 	       (!has_causes(gross) ||
 		       extra_load(gross->chosen) >= MIN_NET_LOAD * gross->chosen->extra_ns);
@@ -431,7 +449,7 @@ static int compare_net(struct ky_explanation *e, struct ky_instance *const *all,
 	r = ky_groups_find_net(&net->groups, all, n, (double)e->instances[0].n);
 	if (!r)
 		r = compare_all(e, all, n);
-	if (!r && tells_more(gross, net))
+	if (!r && tells_more(&e->x, gross, net))
 		return 0;
 	set_net(e, all, n, false);
 	e->c = gross;

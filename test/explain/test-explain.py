@@ -749,6 +749,30 @@ def test_below_the_load():
         assert abs(durations - x["extra_ns"]) < 1, x
 
 
+def test_queue_beside_the_load():
+    """Threads of the same span queue for a processor that other programs use: the load is named."""
+    def work(p, i, f):
+        own, peer = p.thread, (201, 60, "worker")
+        if p.r.random() < .5:
+            p.switch(own[0], 888, 0, "hog")
+            p.spend(p.r.random() ** 4 * 20000)
+            p.switch(888, own[0], 0, "worker")
+        if p.r.random() < .06:
+            p.switch(own[0], peer[0], 0, "worker")
+            p.thread = peer
+            for k in range(2):
+                p.begin("shop:checkout", order=k)
+                p.spend(60)
+                p.end("shop:checkout", items=k)
+                p.spend(60)
+            p.thread = own
+            p.switch(peer[0], own[0], 0, "worker")
+    p = Kernel(79, threads=1, n=900)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it is ready to run, and thread 888 (hog) runs on its processor instead")
+
+
 def test_many_that_run():
     """Most of the time counts, however many ran for a moment before."""
     def work(p, i, f):
