@@ -4,6 +4,10 @@
  * are taken and put together, and `is_ready`. A slice's contents belong to the thread that took it
  * until it is ready, then to the caller's thread. Threads do not run far ahead of it, so that the
  * memory for spans' events is bounded.
+ *
+ * Slices give what the trace as a whole does if the records of each stream are in order of time.
+ * Damage breaks that: if a slice meets any, all slices are given up, and one thread reads the trace
+ * as a whole.
  */
 #include "analysis/count.h"
 
@@ -81,16 +85,30 @@ static int take_counts(struct slice *s, const struct counter *c, const struct ky
 	return 0;
 }
 
+/* True if the whole would have the item in another slice, or before the item at last_ns. */
+static bool is_misplaced(const struct ky_select *s, const struct ky_item *item, int64_t last_ns)
+{
+	return item->ns < last_ns || (s->has_slice_end && item->ns >= s->slice_end_ns) ||
+	       (s->has_slice_begin && item->ns < s->slice_begin_ns);
+}
+
 static void read_slice(const struct counter *c, struct slice *s)
 {
 	struct ky_reading reading;
 	struct ky_item item;
+	int64_t last_ns = INT64_MIN;
+	bool is_doubtful = false;
 	int r = ky_reading_init(&reading, c->query, c->want, &s->select, c->options);
 
-	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0)
+	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
+		is_doubtful |= is_misplaced(&s->select, &item, last_ns);
+		last_ns = item.ns;
 		r = add_event(s, &item);
+	}
 	if (!r)
 		r = take_counts(s, c, &reading);
+	if (!r && c->n_slices > 1 && (is_doubtful || s->totals.is_doubtful))
+		r = -EAGAIN;
 	s->error = r;
 	ky_reading_deinit(&reading);
 }
@@ -227,23 +245,26 @@ static int run_threads(struct counter *c, struct ky_counts *to, struct ky_spans 
 	return r;
 }
 
-/*
- * Each slice would report the damage of its own part: so slices report none, and a damaged trace is
- * read once more as a whole, without any event.
- */
-static int report_damage(const struct counter *c, const struct ky_trace_reader_options *options)
+/* -EAGAIN: slices do not give the result, n_threads has to be 1. */
+static int collect(struct counter *c, struct ky_counts *to, struct ky_spans *spans, bool has_spans)
 {
-	_cleanup_free_ uint8_t *none = calloc(c->query->reader->n_classes + 1, 1);
-	struct ky_reading reading;
-	struct ky_item item;
-	int r;
+	const struct ky_trace_reader *reader = c->query->reader;
+	const struct ky_trace_reader_options quiet = {0};
+	int r = ky_spans_begin(spans, reader);
 
-	if (!none)
-		return -ENOMEM;
-	r = ky_reading_init(&reading, c->query, none, NULL, options);
-	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0)
-		r = 0;
-	ky_reading_deinit(&reading);
+	*to = (struct ky_counts){.of_class = calloc(reader->n_classes + 1, sizeof(uint64_t))};
+	if (!r)
+		r = to->of_class ? make_slices(c, has_spans) : -ENOMEM;
+	/* Each slice would report the damage of its own part. */
+	if (c->n_slices > 1)
+		c->options = &quiet;
+	if (!r)
+		r = run_threads(c, to, spans);
+	for (size_t i = 0; c->slices && i < c->n_slices; i++) {
+		free(c->slices[i].events);
+		free(c->slices[i].counts);
+	}
+	free(c->slices);
 	return r;
 }
 
@@ -251,33 +272,27 @@ int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_
 	const struct ky_trace_reader_options *options, size_t n_threads)
 {
 	const struct ky_trace_reader *reader = q->reader;
-	const struct ky_trace_reader_options quiet = {0};
-	struct counter c = {.query = q, .options = options};
-	uint8_t *want = calloc(reader->n_classes + 1, 1);
+	_cleanup_free_ uint8_t *want = calloc(reader->n_classes + 1, 1);
+	const struct counter whole = {.query = q, .want = want, .options = options, .n_threads = 1};
+	struct counter c = whole;
 	bool has_spans = false;
 	int r;
 
-	*to = (struct ky_counts){.of_class = calloc(reader->n_classes + 1, sizeof(uint64_t))};
-	c.n_threads = n_threads ? n_threads : ky_count_processors();
-	for (size_t i = 0; want && i < reader->n_classes; i++) {
+	*to = (struct ky_counts){0};
+	if (!want)
+		return -ENOMEM;
+	for (size_t i = 0; i < reader->n_classes; i++) {
 		has_spans = has_spans || reader->classes[i]->is_span;
 		want[i] = reader->classes[i]->is_span || q->expr ? KY_WANT_EVENT : 0;
 	}
-	c.want = want;
-	r = want && to->of_class ? make_slices(&c, has_spans) : -ENOMEM;
-	if (c.n_slices > 1)
-		c.options = &quiet;
-	if (!r)
-		r = run_threads(&c, to, spans);
-	if (!r && c.n_slices > 1 && (to->totals.n_corrupt || to->totals.n_truncated))
-		r = report_damage(&c, options);
-	for (size_t i = 0; c.slices && i < c.n_slices; i++) {
-		free(c.slices[i].events);
-		free(c.slices[i].counts);
-	}
-	free(c.slices);
-	free(want);
-	return r;
+	c.n_threads = n_threads ? n_threads : ky_count_processors();
+	r = collect(&c, to, spans, has_spans);
+	if (r != -EAGAIN)
+		return r;
+	ky_counts_deinit(to);
+	ky_spans_deinit(spans);
+	c = whole;
+	return collect(&c, to, spans, has_spans);
 }
 
 void ky_counts_deinit(struct ky_counts *c)

@@ -2,7 +2,7 @@
 /*
  * Counts the events of a query by their class, and passes those of spans to ky_spans, in order. All
  * processors take part: each reads slices of time; the results are put together in order by the
- * caller's thread.
+ * caller's thread. The result is that of one thread, also for damaged traces.
  */
 #ifndef ANALYSIS_COUNT_H
 #define ANALYSIS_COUNT_H
@@ -16,9 +16,9 @@ struct ky_counts {
 };
 
 /*
- * spans: fed, but not finished; the caller's. options: where damage is reported, one line at a
- * time. n_threads: 0: as many as there are processors. 0 or a negative errno. The caller calls
- * ky_counts_deinit in any case.
+ * spans: zero before; begun and fed, but not finished; the caller's. options: where damage is
+ * reported, one line at a time. n_threads: 0: as many as there are processors. 0 or a negative
+ * errno. The caller calls ky_counts_deinit in any case.
  */
 int ky_counts_collect(struct ky_counts *c, const struct ky_query *q, struct ky_spans *spans,
 	const struct ky_trace_reader_options *options, size_t n_threads);

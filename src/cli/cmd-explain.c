@@ -253,11 +253,10 @@ static int choose_span(const struct ky_explain_question *q, char **ret_name, str
 	struct ky_texts names = {0};
 	struct ky_source *source = NULL;
 	size_t n = 0;
-	int r = ky_spans_begin(&spans, q->query->reader);
+	int r;
 
 	all.expr = NULL; /* it is about the begin of the span that is chosen */
-	if (!r)
-		r = ky_counts_collect(&counts, &all, &spans, &reader_options, 0);
+	r = ky_counts_collect(&counts, &all, &spans, &reader_options, 0);
 	if (!r)
 		r = ky_source_new(&source, &all, &names);
 	if (!r) {

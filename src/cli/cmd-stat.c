@@ -85,14 +85,12 @@ static int collect(struct stats *s, const struct ky_query *query,
 {
 	const struct ky_trace_reader *reader = query->reader;
 	struct ky_counts counts;
-	int r = ky_spans_begin(&s->spans, reader);
+	int r;
 
 	s->n_streams = reader->n_streams;
 	s->is_cut = ky_trace_reader_complete_from(reader, &s->complete_ns);
 	for (size_t i = 0; i < reader->n_streams; i++)
 		s->n_bytes += reader->streams[i]->n_bytes;
-	if (r < 0)
-		return r;
 	r = ky_counts_collect(&counts, query, &s->spans, options, 0);
 	s->totals = counts.totals;
 	if (!r)

@@ -150,10 +150,8 @@ static int count_trace(
 {
 	struct ky_spans spans = {0};
 	struct ky_counts counts = {0};
-	int r = ky_spans_begin(&spans, q->reader);
+	int r = ky_counts_collect(&counts, q, &spans, options, 0);
 
-	if (!r)
-		r = ky_counts_collect(&counts, q, &spans, options, 0);
 	if (!r)
 		r = add_event_names(run, q->reader, counts.of_class);
 	if (!r)

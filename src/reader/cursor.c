@@ -400,6 +400,7 @@ void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)
 		t.n_packets_lost += w->n_packets_lost;
 		t.n_corrupt += w->n_corrupt + (w->read_error != 0);
 		t.n_truncated += w->is_truncated;
+		t.is_doubtful |= w->is_doubtful || w->read_error;
 	}
 	*ret_totals = t;
 }

@@ -52,6 +52,7 @@ struct ky_totals {
 	size_t n_truncated;
 	bool has_time;
 	int64_t begin_ns, end_ns; /* of the first and last event, if has_time */
+	bool is_doubtful;	  /* other slices may give other results: ky_walk */
 };
 
 /*

@@ -322,6 +322,7 @@ static void count_lost_packets(struct ky_walk *w, int64_t begin_ns, int64_t end_
 
 static void begin_damage(struct ky_walk *w)
 {
+	w->is_doubtful = true;
 	if (!w->is_damaged && w->class)
 		w->damage = (struct ky_lost){.begin_ns = to_ns(w->class, w->d.clock)};
 	w->is_damaged = w->class;
@@ -527,8 +528,25 @@ static void leave_file(struct ky_walk *w)
 /* True if the slice may end in the current packet. */
 static bool may_end_here(const struct ky_walk *w)
 {
-	return w->file > w->end_file ||
-	       (w->file == w->end_file && w->packet_offset >= w->end_offset);
+	const struct ky_place *end = w->end;
+
+	if (!end || w->file != end->file)
+		return end && w->file > end->file;
+	return w->packet_offset >= end->offset;
+}
+
+/*
+ * At the first packet where the slice may end: the next slice begins there with what the index
+ * says. That has to be what this walk has found.
+ */
+static void meet_end(struct ky_walk *w)
+{
+	const struct ky_place *end = w->end;
+
+	w->met_end = true;
+	if (w->file != end->file || w->packet_offset != end->offset || w->d.clock != end->begin ||
+		(w->had_discarded && w->last_discarded != end->discarded))
+		w->is_doubtful = true;
 }
 
 /* Whether the times of the current packet's records matter. */
@@ -576,6 +594,10 @@ static void open_packet(struct ky_walk *w)
 		w->offset = f->size;
 	}
 	w->in_packet = true;
+	if (w->d.clock < w->clock)
+		w->is_doubtful = true;
+	if (!w->met_end && may_end_here(w))
+		meet_end(w);
 	w->n_packets += !w->before_slice;
 	set_limits(w);
 	count_lost(w, !w->before_slice);
@@ -687,6 +709,8 @@ static inline bool read_event_here(struct ky_walk *w)
 	w->event = ky_stream_class_event(w->class, id);
 	w->clock_before = before;
 	w->clock = w->d.clock;
+	if (ky_unlikely(w->clock < before))
+		w->is_doubtful = true;
 	w->body = ky_align_up(w->d.pos, 8);
 	return w->event;
 }
@@ -908,8 +932,10 @@ static bool open_next(struct ky_walk *w)
 		open_packet(w);
 	} else {
 		drop_packet(w);
-		if (w->file + 1 == w->stream->n_files)
+		if (w->file + 1 == w->stream->n_files) {
+			w->is_doubtful |= w->end && !w->met_end;
 			return false;
+		}
 		w->file++;
 		w->offset = 0;
 		w->is_wide = false;
@@ -1059,7 +1085,6 @@ static void find_ends(struct ky_walk *w)
 	const struct ky_stream *s = w->stream;
 	int64_t begin_ns = select->from_ns;
 
-	w->end_file = s->n_files;
 	if (!s->n_places) {
 		if (select->has_slice_begin)
 			end_walk(w);
@@ -1068,12 +1093,8 @@ static void find_ends(struct ky_walk *w)
 	w->before_slice = select->has_slice_begin;
 	if (select->has_slice_begin)
 		begin_ns = KY_MAX(begin_ns, select->slice_begin_ns);
-	if (select->has_slice_end) {
-		const struct ky_place *end = &s->places[find_place(s, select->slice_end_ns)];
-
-		w->end_file = end->file;
-		w->end_offset = end->offset;
-	}
+	if (select->has_slice_end)
+		w->end = &s->places[find_place(s, select->slice_end_ns)];
 	if (begin_ns > INT64_MIN)
 		recall_packet(w, &s->places[find_place(s, begin_ns)]);
 }

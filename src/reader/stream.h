@@ -194,6 +194,7 @@ struct ky_walk {
 	bool is_wide;	   /* the heads of this file are long, or it is damaged */
 	bool before_slice; /* the slice has not begun yet */
 	bool is_limited;   /* there are limits of time */
+	bool met_end;	   /* the place `end` was passed */
 	bool in_range;	   /* the current event is in the slice and in the range of time */
 	bool had_event;	   /* at_ns holds */
 	int64_t at_ns;	   /* of the last event, in the range or not */
@@ -205,9 +206,8 @@ struct ky_walk {
 	uint64_t last_discarded; /* the highest so far */
 	uint64_t last_seq;
 	uint64_t last_size; /* bytes of the last packet */
-	/* the first place from which on the slice may end; file is n_files if it does not */
-	size_t end_file;
-	uint64_t end_offset;
+	/* borrowed: the first place from which on the slice may end; NULL: it does not */
+	const struct ky_place *end;
 	/* counts */
 	uint64_t *counts; /* of events, by ky_event_class.index; borrowed */
 	int64_t first_ns; /* of the events that have a time; if there is a last_class */
@@ -216,6 +216,8 @@ struct ky_walk {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
+	/* damage, or times that are in no order: slices may not give what the whole does */
+	bool is_doubtful;
 	/* of the current file: 0, -ENODATA: it became shorter, or why it cannot be read */
 	int file_error;
 	int read_error;	   /* the first of all files */

@@ -762,9 +762,9 @@ def test_spans_lost(k):
         equal([(s["count"], s["max_ns"], s["cut"]) for s in spans], [wanted], what)
 
 
-def many_spans(n):
+def many_spans(n, instance=0):
     """A stream of several slices: 60 packets, n times three spans."""
-    s = Stream("<", 0)
+    s = Stream("<", instance)
     for p in range(60):
         records = []
         for i in range(n // 60):
@@ -796,6 +796,50 @@ def test_damaged_slices(k):
     file.write_bytes(data)
     lines = [line for line in k.kymo("stat", trace).stderr.splitlines() if "damaged" in line]
     equal([line.partition(" is ")[2] for line in lines], ["damaged in 3 places: events are missing"], "reports")
+
+
+def test_damage_and_threads(k):
+    """
+    Damage of each kind: the same figures and reports from one processor as from all. The spans are
+    paired across two streams, so that they depend on the order of both.
+    """
+    trace = spans_trace(k, "damage-and-threads", many_spans(30000), many_spans(30000, 1))
+    file = next(p for p in sorted(trace.iterdir()) if p.name != "metadata")
+    whole = file.read_bytes()
+    packets = [m.start() for m in re.finditer(re.escape(struct.pack("<I", MAGIC)), whole)]
+    equal(len(packets), 60, "packets")
+    size, second = packets[1], 500 * 1000  # of a packet: bytes, ns
+    far = 72 + 100 * 87 + 20 + 5  # in a packet: the time of an end that has all bits of it
+
+    def number(at, value):
+        return {at: struct.pack("<Q", value)}
+
+    kinds = {"none": {},
+        "records": {packets[20] + 5000: b"\xff" * 100},
+        "event ahead": number(packets[20] + far, 45 * second),
+        "event far ahead": number(packets[20] + far, 1 << 62),
+        "event back": number(packets[40] + far, 5 * second),
+        "last event ahead": number(packets[30] + size - 14, 50 * second),
+        "begin ahead": number(packets[20] + 32, 45 * second),
+        "begin back": number(packets[40] + 32, 5 * second),
+        "head": {packets[30]: b"\0" * 32},
+        "size": number(packets[25] + 56, 16 * size),
+        "everywhere": {packets[i] + 3000: b"\xff" * 100 for i in range(5, 60, 10)}}
+    cpus = os.sched_getaffinity(0)
+    for name, kind in kinds.items():
+        data = bytearray(whole)
+        for at, value in kind.items():
+            data[at:at + len(value)] = value
+        file.write_bytes(data)
+        got = []
+        for use in ({min(cpus)}, cpus):
+            try:
+                os.sched_setaffinity(0, use)
+                p = k.kymo("stat", "--json", trace)
+            finally:
+                os.sched_setaffinity(0, cpus)
+            got.append((json.loads(p.stdout), p.stderr))
+        equal(got[1], got[0], f"{name}: all processors, and one")
 
 
 def test_stat_selection(k):
