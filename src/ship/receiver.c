@@ -24,8 +24,13 @@
 
 void receiver_init(struct receiver *r, int dir)
 {
-	*r = (struct receiver){
-		.dir = dir, .trace = -1, .lock = -1, .in = -1, .out = -1, .max = UINT64_MAX};
+	*r = (struct receiver){.dir = dir,
+		.trace = -1,
+		.lock = -1,
+		.in = -1,
+		.out = -1,
+		.max = UINT64_MAX,
+		.patience_ms = RECEIVER_SILENCE_S * 1000};
 }
 
 void receiver_deinit(struct receiver *r)
@@ -69,36 +74,58 @@ static int open_beneath(int dir, const char *path, uint64_t flags)
 
 // ---- the connection
 
-/* Returns the number of bytes read, less than n at the end; or -errno. */
-static ssize_t read_full(int fd, uint8_t *p, size_t n)
+/*
+ * Waits for the connection. Nobody else says that it is broken: sshd keeps one for hours. Its
+ * lock must not outlive it for so long.
+ */
+static int wait_for(struct receiver *r, int fd, short events)
 {
-	size_t done = 0;
+	struct pollfd p = {.fd = fd, .events = events};
+	int n;
 
-	while (done < n) {
-		ssize_t r = read(fd, p + done, n - done);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (!r)
-			break;
-		done += (size_t)r;
-	}
-	return (ssize_t)done;
+	do
+		n = poll(&p, 1, r->never_silent ? r->patience_ms : -1);
+	while (n < 0 && errno == EINTR);
+	if (n)
+		return n < 0 ? -errno : 0;
+	r->patience_ms = 0; /* for the last words */
+	return fail(r, -ETIMEDOUT, "the connection stood still for %d s", RECEIVER_SILENCE_S);
 }
 
-static int write_full(int fd, const uint8_t *p, size_t n)
+/* Returns 1, 0 if the connection ends before n bytes have come, or -ETIMEDOUT with `why`. */
+static int read_full(struct receiver *r, uint8_t *p, size_t n)
 {
 	while (n) {
-		ssize_t r = write(fd, p, n);
+		const int ret = wait_for(r, r->in, POLLIN);
+		const ssize_t done = ret < 0 ? 0 : read(r->in, p, n);
 
-		if (r < 0 && errno == EINTR)
+		if (ret == -ETIMEDOUT)
+			return ret;
+		if (done < 0 && errno == EINTR)
 			continue;
-		if (r < 0)
+		if (done <= 0)
+			return 0;
+		p += done;
+		n -= (size_t)done;
+	}
+	return 1;
+}
+
+/* At most SEGMENT_HEAD + SEGMENT_PATH_MAX bytes: there is room for all if there is for some. */
+static int write_full(struct receiver *r, const uint8_t *p, size_t n)
+{
+	while (n) {
+		const int ret = wait_for(r, r->out, POLLOUT);
+		const ssize_t done = ret < 0 ? 0 : write(r->out, p, n);
+
+		if (ret < 0)
+			return ret;
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
 			return -errno;
-		p += r;
-		n -= (size_t)r;
+		p += done;
+		n -= (size_t)done;
 	}
 	return 0;
 }
@@ -112,7 +139,7 @@ static int send_segment(struct receiver *r, const struct segment *s, const void 
 	segment_encode(&g, buf);
 	if (g.length)
 		memcpy(buf + SEGMENT_HEAD, payload, g.length);
-	return r->out < 0 ? 0 : write_full(r->out, buf, SEGMENT_HEAD + g.length);
+	return r->out < 0 ? 0 : write_full(r, buf, SEGMENT_HEAD + g.length);
 }
 
 // ---- the directory of a recording
@@ -187,7 +214,9 @@ static int find_directory(struct receiver *r, const struct segment *s, const uin
 	if (ret == 1)
 		return fail(r, -EEXIST, "there are %u other recordings of that name", NAMES_MAX);
 	if (ret == -EBUSY)
-		return fail(r, ret, "another receiver still writes %s", r->name);
+		return fail(r, ret,
+			"another receiver still writes %s; if its connection is broken, it ends within %d s",
+			r->name, RECEIVER_SILENCE_S);
 	return ret < 0 ? fail_at(r, ret, "") : 0;
 }
 
@@ -258,10 +287,12 @@ static int report_file(void *context, const char *path)
 
 static int handle_hello(struct receiver *r, const struct segment *s, const uint8_t *payload)
 {
-	const struct segment ready = {.type = SEGMENT_READY};
+	const struct segment ready = {
+		.type = SEGMENT_READY, .offset = s->offset & SEGMENT_NEVER_SILENT};
 	int ret;
 
 	r->sync = r->sync || s->offset & SEGMENT_SYNC;
+	r->never_silent = s->offset & SEGMENT_NEVER_SILENT;
 
 	if (r->trace >= 0 || s->length <= SEGMENT_ID_SIZE ||
 		!segment_name_valid(
@@ -504,6 +535,8 @@ int receiver_handle(struct receiver *r, const struct segment *s, const void *pay
 		return handle_watermark(r, s, payload);
 	case SEGMENT_END:
 		return handle_end(r);
+	case SEGMENT_ALIVE:
+		return send_segment(r, s, NULL);
 	default:
 		return fail(r, -EPROTO, "the sender sends what only receivers send");
 	}
@@ -528,12 +561,14 @@ static int serve(struct receiver *r, uint8_t *payload)
 			ret = receiver_acknowledge(r);
 		if (ret < 0)
 			return ret;
-		if (read_full(r->in, head, sizeof(head)) != (ssize_t)sizeof(head))
-			return 0;
+		ret = read_full(r, head, sizeof(head));
+		if (ret <= 0)
+			return ret;
 		if (segment_decode(head, &s) < 0)
 			return fail(r, -EPROTO, "the sender is not 'kymo ship' of this version");
-		if (read_full(r->in, payload, s.length) != (ssize_t)s.length)
-			return 0;
+		ret = read_full(r, payload, s.length);
+		if (ret <= 0)
+			return ret;
 		ret = receiver_handle(r, &s, payload);
 	}
 	return ret;

@@ -11,7 +11,8 @@
 
 #include "ship/segment.h"
 
-#define RECEIVER_DUE_MAX 64u
+#define RECEIVER_DUE_MAX   64u
+#define RECEIVER_SILENCE_S 20 /* of a sender that is never silent: its connection is broken */
 
 struct receiver {
 	int dir;       /* borrowed: where traces go */
@@ -26,7 +27,9 @@ struct receiver {
 	struct segment due[RECEIVER_DUE_MAX];
 	unsigned n_due;
 	uint64_t due_bytes;
-	int in, out; /* borrowed: of the connection, blocking; out -1: nothing is sent */
+	int in, out;	 /* borrowed: of the connection, blocking; out -1: nothing is sent */
+	int patience_ms; /* how long it waits for the connection once the sender is never silent */
+	bool never_silent;		  /* has the sender said so? */
 	char name[SEGMENT_NAME_MAX + 16]; /* of the directory */
 	char why[SEGMENT_TEXT_MAX];	  /* of a failure, for both ends */
 };

@@ -49,6 +49,7 @@ static int64_t payload_max(unsigned type)
 		[SEGMENT_ACK] = 0,
 		[SEGMENT_END] = 0,
 		[SEGMENT_ERROR] = SEGMENT_TEXT_MAX,
+		[SEGMENT_ALIVE] = 0,
 	};
 
 	return type && type < KY_ARRAY_SIZE(max) ? (int64_t)max[type] : -1;

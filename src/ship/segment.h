@@ -17,10 +17,12 @@
 #define SEGMENT_ID_SIZE	    16u /* of a recording: random bytes */
 #define SEGMENT_NAME_MAX    128u
 #define SEGMENT_FILES_MAX   65535u
-#define SEGMENT_SYNC	    1u /* what is acknowledged must be on the disk */
+/* Flags in `offset` of HELLO: */
+#define SEGMENT_SYNC	     1u /* what is acknowledged must be on the disk */
+#define SEGMENT_NEVER_SILENT 2u /* the sender has ALIVE; in READY, too: the receiver has it */
 
 enum segment_type {
-	/* sender, first: identifier and name of the recording. offset: SEGMENT_SYNC or 0 */
+	/* sender, first: identifier and name of the recording. offset: flags */
 	SEGMENT_HELLO = 1,
 	SEGMENT_HAVE,	   /* receiver: it has `offset` bytes of the file in the payload */
 	SEGMENT_READY,	   /* receiver: all files were reported */
@@ -30,6 +32,7 @@ enum segment_type {
 	SEGMENT_ACK,	   /* receiver: it has `offset` bytes of `file` */
 	SEGMENT_END,	   /* sender: that was all; receiver: all is on the disk */
 	SEGMENT_ERROR,	   /* either: why the connection ends, in words */
+	SEGMENT_ALIVE,	   /* sender, to a receiver that has it; receiver: the answer */
 };
 
 enum segment_codec {

@@ -16,6 +16,7 @@
 #define IDLE_MS	   5000 /* the death of a consumer changes no file */
 #define WAIT_MS	   1000 /* for an answer, before it looks how long that takes */
 #define LAST_WORDS 1000
+#define ALIVE_MS   5000 /* a quarter of a receiver's patience */
 #define ANSWER_MS  30000
 #define ABANDON_MS 10000 /* after the consumer exited without a word that it was the end */
 
@@ -37,8 +38,9 @@ struct link {
 	int fd;
 	uint32_t n_numbers;
 	bool ready, ending, ended;
+	bool never_silent; /* both ends have ALIVE */
 	uint64_t in_flight;
-	uint64_t answered_ms, abandoned_ms, looked_ms, limited_ms;
+	uint64_t answered_ms, asked_ms, abandoned_ms, looked_ms, limited_ms;
 	bool complete; /* all that counted when it was looked at was sent, with the watermark */
 	bool changed;  /* is the trace, since it was looked at */
 	/* A segment, SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes; and room to compress it. */
@@ -75,7 +77,8 @@ static void put_segment(struct link *l, struct segment *s, size_t length)
 
 static void put_hello(struct link *l)
 {
-	struct segment s = {.type = SEGMENT_HELLO, .offset = l->s->spool_max ? SEGMENT_SYNC : 0};
+	struct segment s = {.type = SEGMENT_HELLO,
+		.offset = (l->s->spool_max ? SEGMENT_SYNC : 0) | SEGMENT_NEVER_SILENT};
 	const size_t n = strlen(l->s->name);
 
 	memcpy(l->out + SEGMENT_HEAD, l->s->id, SEGMENT_ID_SIZE);
@@ -298,11 +301,25 @@ static uint64_t rest_ms(const struct link *l)
 	return passed < rest ? rest - passed : 0;
 }
 
+/* Returns the time to the next ALIVE, which is also sent among data: not all data is answered. */
+static uint64_t alive_ms(const struct link *l)
+{
+	const uint64_t passed = now_ms() - l->asked_ms;
+
+	if (!l->never_silent || l->n_out || l->ending)
+		return IDLE_MS;
+	return passed < ALIVE_MS ? ALIVE_MS - passed : 0;
+}
+
 static int fill(struct link *l)
 {
-	struct segment end = {.type = SEGMENT_END};
+	struct segment end = {.type = SEGMENT_END}, alive = {.type = SEGMENT_ALIVE};
 	int ret = 0;
 
+	if (!alive_ms(l)) {
+		l->asked_ms = now_ms();
+		put_segment(l, &alive, 0);
+	}
 	if (l->n_out || !l->ready || l->ending || l->in_flight >= WINDOW)
 		return 0;
 	if (l->complete && !l->s->final && !rest_ms(l))
@@ -362,6 +379,7 @@ static int handle(struct link *l, const struct segment *g, const uint8_t *payloa
 		if (l->ready)
 			return -EPROTO;
 		l->ready = true;
+		l->never_silent = g->offset & SEGMENT_NEVER_SILENT;
 		for (size_t i = 0; !ret && i < l->s->n_files; i++)
 			ret = sender_release_acked(l->s, &l->s->files[i]);
 		return ret ? ret : look_again(l);
@@ -370,6 +388,8 @@ static int handle(struct link *l, const struct segment *g, const uint8_t *payloa
 	case SEGMENT_END:
 		l->ended = l->ending;
 		return l->ending ? 0 : -EPROTO;
+	case SEGMENT_ALIVE:
+		return l->never_silent ? 0 : -EPROTO;
 	case SEGMENT_ERROR:
 		return sender_fail(l->s, -EREMOTEIO, "the receiver says: %.*s", (int)g->length,
 			(const char *)payload);
@@ -431,6 +451,7 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 
 	if (l->ready && l->complete && !l->s->final)
 		rest = KY_MIN(rest, rest_ms(l));
+	rest = KY_MIN(rest, alive_ms(l));
 	if (poll(fds, 3, (int)rest) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (waits)
@@ -443,6 +464,7 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 /* One turn: waits for what can be done, and does it. */
 static int turn(struct link *l, int stop)
 {
+	const bool awaited = l->never_silent || awaits_answer(l);
 	int ret = fill(l); /* it may look at the trace: then the next change is waited for */
 	struct pollfd fds[] = {{.fd = l->fd}, {.fd = stop, .events = POLLIN},
 		{.fd = l->changed ? -1 : l->s->watch.fd, .events = POLLIN}};
@@ -453,6 +475,8 @@ static int turn(struct link *l, int stop)
 		l->limited_ms = now_ms();
 		ret = sender_limit(l->s);
 	}
+	if (!awaited)
+		l->answered_ms = now_ms();
 	if (ret < 0)
 		return ret;
 	fds[0].events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
@@ -475,7 +499,7 @@ static int turn(struct link *l, int stop)
 		if (why)
 			return why;
 	}
-	if (!ret && awaits_answer(l) && now_ms() - l->answered_ms > ANSWER_MS)
+	if (!ret && awaited && now_ms() - l->answered_ms > ANSWER_MS)
 		return sender_fail(l->s, -ETIMEDOUT, "no answer for %d s", ANSWER_MS / 1000);
 	return ret;
 }

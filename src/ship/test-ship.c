@@ -632,6 +632,7 @@ static void test_hostile_sender(void **state)
 			handle(&other, (struct segment){.type = SEGMENT_HELLO, .length = 17},
 				"0123456789abcdeft"),
 			-EBUSY);
+		assert_non_null(strstr(other.why, "it ends within 20 s"));
 		receiver_deinit(&other);
 	}
 	close(r.dir);
@@ -721,6 +722,7 @@ static void test_hostile_receiver(void **state)
 		{{{.type = SEGMENT_READY}, {.type = SEGMENT_HAVE}}, "Protocol error"},
 		{{{.type = SEGMENT_READY}, {.type = SEGMENT_END}}, "Protocol error"},
 		{{{.type = SEGMENT_READY}, {.type = SEGMENT_WATERMARK}}, "Protocol error"},
+		{{{.type = SEGMENT_READY}, {.type = SEGMENT_ALIVE}}, "Protocol error"},
 		{{{.type = SEGMENT_READY}, {.type = SEGMENT_DATA, .length = SEGMENT_PATH_MAX + 1}},
 			"not 'kymo receive'"},
 	};
@@ -741,6 +743,74 @@ static void test_hostile_receiver(void **state)
 		expect_end(&m, bytes, sizeof(bytes), NULL);
 	}
 	free_trace(&m);
+}
+
+static void send_head(int fd, enum segment_type type, uint64_t offset, const char *payload)
+{
+	struct segment s = {.type = type, .offset = offset, .length = (uint32_t)strlen(payload)};
+	uint8_t bytes[SEGMENT_HEAD + 64];
+
+	s.crc = segment_crc(payload, s.length);
+	segment_encode(&s, bytes);
+	memcpy(bytes + SEGMENT_HEAD, payload, s.length);
+	assert_int_equal(send(fd, bytes, SEGMENT_HEAD + s.length, 0), SEGMENT_HEAD + s.length);
+}
+
+static struct segment next_answer(int fd)
+{
+	uint8_t head[SEGMENT_HEAD], payload[SEGMENT_PATH_MAX];
+	struct segment s;
+
+	assert_int_equal(recv(fd, head, sizeof(head), MSG_WAITALL), sizeof(head));
+	assert_int_equal(segment_decode(head, &s), 0);
+	assert_int_equal(recv(fd, payload, s.length, MSG_WAITALL), s.length);
+	return s;
+}
+
+/* Serves a sender that says HELLO and ALIVE, then nothing. full: and it reads nothing. */
+static void serve_silence(const char *far, int pair[2], bool full)
+{
+	struct receiver r;
+	int pipes[2];
+
+	assert_int_equal(pipe2(pipes, O_NONBLOCK), 0);
+	while (write(pipes[1], top, 1) == 1)
+		;
+	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+	r.in = pair[1];
+	r.out = full ? pipes[1] : pair[1];
+	r.patience_ms = 1;
+	send_head(pair[0], SEGMENT_HELLO, SEGMENT_NEVER_SILENT, "0123456789abcdeft");
+	send_head(pair[0], SEGMENT_ALIVE, 0, "");
+	assert_int_equal(receiver_serve(&r), -ETIMEDOUT);
+	assert_string_equal(r.why, "the connection stood still for 20 s");
+	close(r.dir);
+	receiver_deinit(&r);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* A receiver ends when a sender is silent that said it never is. The next one has the lock. */
+static void test_silent_sender(void **state)
+{
+	char far[128];
+	int pair[2];
+
+	make_far(far, "far-silent");
+	for (int full = 0; full < 2; full++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		serve_silence(far, pair, full);
+		if (!full) {
+			struct segment s = next_answer(pair[0]);
+
+			assert_int_equal(s.type, SEGMENT_READY);
+			assert_int_equal(s.offset, SEGMENT_NEVER_SILENT);
+			assert_int_equal(next_answer(pair[0]).type, SEGMENT_ALIVE);
+			assert_int_equal(next_answer(pair[0]).type, SEGMENT_ERROR);
+		}
+		close(pair[0]);
+		close(pair[1]);
+	}
 }
 
 static void test_packer(void **state)
@@ -886,6 +956,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_sender),
 		cmocka_unit_test(test_hostile_receiver),
 		cmocka_unit_test(test_wrong_acknowledgement),
+		cmocka_unit_test(test_silent_sender),
 		cmocka_unit_test(test_packer),
 		cmocka_unit_test(test_hostile_packed),
 	};

@@ -73,6 +73,47 @@ while True:
             sys.exit(1)
         c.sendall(data) if fd == 0 else os.write(1, data)
 """
+# listen SOCKET CUT COMMAND...: gives each connection to a command. When there is a file CUT,
+# nothing more passes through a connection, but the command's end stays open, noted in SOCKET.held.
+# ALIVE segments of commands are noted in SOCKET.alive. connect SOCKET: passes one on.
+SILENT = """import os, select, socket, subprocess, sys, threading
+held = []
+def pass_on(c):
+    far = subprocess.Popen(sys.argv[4:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    while True:
+        for end in select.select([c, far.stdout], [], [])[0]:
+            data = c.recv(65536) if end is c else os.read(far.stdout.fileno(), 65536)
+            if os.path.exists(sys.argv[3]):
+                held.append((c, far))
+                open(sys.argv[2] + ".held", "w").close()
+                return
+            if not data:
+                far.stdin.close()
+                far.wait()
+                c.close()
+                return
+            if end is c:
+                while data:
+                    data = data[far.stdin.write(data):]
+            else:
+                c.sendall(data)
+                if len(data) == 40 and data[8] == 10:
+                    open(sys.argv[2] + ".alive", "w").close()
+s = socket.socket(socket.AF_UNIX)
+if sys.argv[1] == "listen":
+    s.bind(sys.argv[2])
+    s.listen()
+    print("ready", flush=True)
+    while True:
+        threading.Thread(target=pass_on, args=(s.accept()[0],), daemon=True).start()
+s.connect(sys.argv[2])
+while True:
+    for fd in select.select([0, s], [], [])[0]:
+        data = os.read(0, 65536) if fd == 0 else s.recv(65536)
+        if not data:
+            sys.exit(1)
+        s.sendall(data) if fd == 0 else os.write(1, data)
+"""
 
 
 def far_of(k):
@@ -369,6 +410,39 @@ def test_cut_link(k):
         equal(count(far), total, "events")
         listener.kill()
         listener.wait()
+
+
+def test_silent_link(k):
+    """
+    The other host does not notice that a connection is dead, and keeps its receiver, which holds
+    the trace's lock. It ends by itself, and the next one goes on.
+    """
+    (k.top / "silent.py").write_text(SILENT)
+    silent, cut, socket = [sys.executable, str(k.top / "silent.py")], k.top / "cut", k.top / "socket"
+    listener = subprocess.Popen([*silent, "listen", socket, cut, CLI, "receive", far_of(k)],
+        env=k.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    k.started.append(listener)
+    equal(listener.stdout.readline(), "ready\n", "the other host")
+    k.start_daemon()
+    trace = k.record("*")
+    command = shlex.join([*silent, "connect", str(socket)])
+    ship = start_ship(k, trace, command)
+    k.app("emit", "-n", EVENTS)
+    wait_for((k.top / "socket.alive").exists, "a connection that is in use without data")
+    wait_for((far_of(k) / trace.name / ".recording").exists, "the trace to be taken")
+    cut.touch()
+    k.app("emit", "-n", EVENTS)
+    ship.kill()
+    ship.wait()
+    k.kymo("destroy", "s")
+    wait_for((k.top / "socket.held").exists, "the connection to be dead")
+    cut.unlink()
+    said = start_ship(k, trace, command).communicate(timeout=TIMEOUT)[0]
+    check("files shipped to exec:" in said, said)
+    same(trace, far_of(k) / trace.name, "copy")
+    equal(count(far_of(k) / trace.name), 2 * EVENTS, "events")
+    listener.kill()
+    listener.wait()
 
 
 def test_follows(k):
