@@ -28,13 +28,16 @@ static void put_spans(struct ky_buf *b, const char *const *names)
 		ky_buf_printf(b, "%s%s", i ? ", " : "", names[i]);
 }
 
-/* Whether the text is this span without its provider, or with the ending of one of its events. */
+/*
+ * Whether the text is this span without its provider, class or parameters, or with the ending of
+ * one of its events.
+ */
 static bool is_meant(const char *span, const char *text)
 {
-	const char *colon = strrchr(span, ':');
-	size_t n = strlen(span);
+	size_t n = strlen(span), m = strlen(text), name = strcspn(span, "(");
 
-	if (colon && !strcmp(colon + 1, text))
+	if (name >= m && !strncmp(span + name - m, text, m) &&
+		(name == m || span[name - m - 1] == ':'))
 		return true;
 	return !strncmp(span, text, n) &&
 	       (!strcmp(text + n, "_begin") || !strcmp(text + n, "_end"));

@@ -1514,6 +1514,9 @@ def test_wrong_names():
     assert "write --span=shop:checkout" in kymo("explain", path, "shop:checkout", code=2)
     assert "which begins at 22:13:20.001" in kymo("explain", path, "--span=shop:checkout", "--begin=23:00:00", code=1)
     assert kymo("explain", path + "-not", "--span=shop:checkout", code=1).count("\n") == 1
+    method = new_trace([traces.Event(i + 1, "Table::insert(int)_" + "begin end".split()[i], 0, (1, 1, "x"), span_tid=1) for i in range(2)])
+    for text in ("insert", "Table::insert"):
+        assert "did you mean 'Table::insert(int)'?" in kymo("explain", method, "--span=" + text, code=1)
     plain = new_trace([traces.Event(i, "a:b", 0, (1, 1, "x"), n=i) for i in range(9)])
     assert "there is no span in this trace" in kymo("explain", plain, "--span=a:b", code=1)
     assert "--pair=A..B" in kymo("explain", plain, code=1)
