@@ -174,7 +174,7 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return fd >= 0 && read_state(conn, fd, ret_state);
 }
 
-static bool has_socket(const struct tracer_conn *conn)
+bool tracer_conn_has_socket(const struct tracer_conn *conn)
 {
 	char path[128];
 
@@ -191,7 +191,7 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 	/* After the start, nothing is called that loading an object does not call. */
 	if (__atomic_load_n(&conn->tried, __ATOMIC_RELAXED)
 			? __atomic_load_n(&conn->socket.fd, __ATOMIC_RELAXED) < 0
-			: !has_socket(conn))
+			: !tracer_conn_has_socket(conn))
 		return false;
 	fd = open_state(conn);
 	if (fd < 0)

@@ -205,7 +205,8 @@ static void serve(struct tracer_conn *c, short revents)
 	 */
 	tracer_conn_send_late(c);
 	if (revents && c->socket.fd >= 0) {
-		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c); i++)
+		/* A thread that waits for what was just received goes on first. */
+		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c) && !tracer.turned; i++)
 			tracer_conn_verify(c);
 		arm_populate();
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
@@ -275,6 +276,7 @@ static void listen_to_daemons(void)
 {
 	struct pollfd p[N_POLL];
 	char infos[sizeof(struct signalfd_siginfo) * 4];
+	uint32_t first;
 	int wake_fd;
 
 	tracer_fork_mark_home();
@@ -289,8 +291,10 @@ static void listen_to_daemons(void)
 	tracer_take_lock();
 	listener.wake_fd = wake_fd;
 	listener.tid = (pid_t)syscall(SYS_gettid);
+	/* First a daemon that runs: it works while the listener looks for the other one. */
+	first = !tracer_conn_has_socket(&tracer.conns[0]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-		tracer_conn_try(&tracer.conns[i]);
+		tracer_conn_try(&tracer.conns[(first + i) % TRACER_N_CONNS]);
 	while (!__atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE)) {
 		int timeout, n;
 

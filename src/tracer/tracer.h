@@ -294,6 +294,8 @@ bool tracer_fd_is_ours(const struct tracer_fd *f);
 void tracer_fd_own_table(void);
 void tracer_fd_drop(struct tracer_fd *f);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
+/* Returns true if a daemon seems to run. */
+bool tracer_conn_has_socket(const struct tracer_conn *conn);
 /* Connects if there is a daemon; else arranges to be woken when one starts. */
 void tracer_conn_try(struct tracer_conn *conn);
 void tracer_conn_close(struct tracer_conn *conn);
