@@ -184,11 +184,26 @@ static int keep(struct cli_args *a, const struct cli_option *opt, const char *va
 	return 0;
 }
 
-/* An option's argument is the next one of the command line; *i moves on to it. */
+/* Returns whether this is "--", or "--NAME" or "--NAME=VALUE" of the command. */
+static bool is_long_option(const struct cli_args *a, const char *word)
+{
+	return !strncmp(word, "--", 2) &&
+	       (!word[2] || find_long(a->table, word + 2, strcspn(word + 2, "=")));
+}
+
+static bool may_be_option(const struct cli_option *opt)
+{
+	return *opt->arg == '-' || (*opt->arg == '+' && opt->arg[1] == '-');
+}
+
+/*
+ * An option's argument is the next one of the command line; *i moves on to it. Another option is
+ * none: the argument was forgotten.
+ */
 static int keep_with_next(
 	struct cli_args *a, const struct cli_option *opt, int argc, char **argv, int *i)
 {
-	if (*i + 1 >= argc || !strcmp(argv[*i + 1], "--")) {
+	if (*i + 1 >= argc || (is_long_option(a, argv[*i + 1]) && !may_be_option(opt))) {
 		snprintf(a->why, sizeof(a->why), "option '--%s' needs an argument: %s", opt->name,
 			cli_option_arg(opt));
 		return -EINVAL;

@@ -14,7 +14,7 @@ struct cli_option {
 	/*
 	 * name of the argument in the help; NULL: the option takes none; "[=NAME]": it may be left
 	 * out, and comes behind '='; "+" in front: the option may be repeated, and each value
-	 * counts
+	 * counts; "-" in front, behind the "+": the argument may be another option
 	 */
 	const char *arg;
 	const char *help; /* one line */
@@ -23,7 +23,7 @@ struct cli_option {
 /* The name of its argument, or NULL. */
 static inline const char *cli_option_arg(const struct cli_option *o)
 {
-	return o->arg && *o->arg == '+' ? o->arg + 1 : o->arg;
+	return o->arg ? o->arg + strspn(o->arg, "+-") : NULL;
 }
 
 /* One option as it was given. */

@@ -10,10 +10,10 @@
 #include "cli/track.h"
 
 static const struct cli_option options[] = {
-	{"vpid", 0, "+PID,..", "processes, by their number in their own PID namespace; or 'all'"},
-	{"vuid", 0, "+USER,..", "users, by name or number; or 'all'"},
-	{"vgid", 0, "+GROUP,..", "groups, by name or number; or 'all'"},
-	{"pid", 'p', "+PID,..",
+	{"vpid", 0, "+-PID,..", "processes, by their number in their own PID namespace; or 'all'"},
+	{"vuid", 0, "+-USER,..", "users, by name or number; or 'all'"},
+	{"vgid", 0, "+-GROUP,..", "groups, by name or number; or 'all'"},
+	{"pid", 'p', "+-PID,..",
 		"for kernel events: processes, and children that they create from then on; or 'all'"},
 	{"all", 'a', NULL, "the same as --vpid=all --vuid=all --vgid=all --pid=all"},
 	CLI_OPTION_SESSION,

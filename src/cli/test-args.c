@@ -11,6 +11,7 @@
 static const struct cli_option table[] = {
 	{"session", 's', "SESSION", ""},
 	{"exclude", 'x', "+PATTERN", ""},
+	{"vpid", 0, "+-PID", ""},
 	{"all", 'a', NULL, ""},
 	{"sample", 0, "[=HZ]", ""},
 	{"userspace", 'u', NULL, ""},
@@ -57,6 +58,11 @@ static void test_repeated(void **state)
 	assert_string_equal(cli_args_next(&a, "exclude", &iter), "d");
 	assert_null(cli_args_next(&a, "exclude", &iter));
 	assert_string_equal(cli_args_get(&a, "exclude"), "d");
+	cli_args_deinit(&a);
+	/* LTTng has "--vpid --all" */
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("--vpid", "--all", "--vpid", "3")), 0);
+	assert_false(cli_args_has(&a, "all"));
+	assert_string_equal(cli_args_get(&a, "vpid"), "3");
 	cli_args_deinit(&a);
 	/* harmless */
 	assert_int_equal(
@@ -110,6 +116,10 @@ static void test_refused(void **state)
 	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
+	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN",
+		LINE("--exclude", "--all"));
+	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN",
+		LINE("-x", "--session=a", "b"));
 	refuse(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
 		LINE("-s", "a", "x", "--session=b"));
 	refuse(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
