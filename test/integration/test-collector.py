@@ -773,15 +773,16 @@ def end_net(k, ip, trace):
 def test_net_live(k):
     """
     Changed addresses and flags of interfaces are recorded, once each; together, the events agree
-    with ip.
+    with ip. (Not with `nodad`: the kernel then notifies later, or not at all if the interface is
+    removed before.)
     """
     ip = daemon_with_net(k)
     ip("address", "add", "198.51.100.9/24", "dev", "kymo0")
     trace = record_net(k)
-    changes = [("address", "add", "192.0.2.1/24", "dev", "kymo0"), ("address", "add", "2001:db8::2/64", "dev", "kymo0", "nodad"),
+    changes = [("address", "add", "192.0.2.1/24", "dev", "kymo0"), ("address", "add", "2001:db8::2/64", "dev", "kymo0"),
         ("link", "set", "kymo0", "up"), ("link", "set", "kymo0", "mtu", "1400"), ("link", "set", "kymo0", "promisc", "on"),
         ("address", "del", "198.51.100.9/24", "dev", "kymo0"), ("link", "add", "kymo1", "type", "bridge"), ("link", "set", "kymo1", "addrgenmode", "none"),
-        ("link", "set", "kymo1", "master", "kymo0"), ("link", "set", "kymo1", "nomaster"), ("address", "add", "fe80::7/64", "dev", "kymo1", "nodad"),
+        ("link", "set", "kymo1", "master", "kymo0"), ("link", "set", "kymo1", "nomaster"), ("address", "add", "fe80::7/64", "dev", "kymo1"),
         ("address", "change", "2001:db8::2/64", "dev", "kymo0", "preferred_lft", "900", "valid_lft", "1000"), ("link", "set", "lo", "up"),
         ("address", "add", "192.0.2.50/24", "dev", "kymo1"), ("link", "set", "kymo1", "name", "kymo2"), ("link", "del", "kymo2"), ("link", "set", "kymo0", "down")]
     for change in changes:
