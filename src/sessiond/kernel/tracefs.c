@@ -66,7 +66,7 @@ static void explain(int error, char why[TRACEFS_WHY_MAX])
 			"kernel lockdown forbids tracing: boot with lockdown=integrity");
 	else if (geteuid())
 		snprintf(why, TRACEFS_WHY_MAX,
-			"kernel events need root's daemon: 'sudo systemctl start kymo-sessiond', and be in group 'tracing'");
+			"kernel events need root's daemon ('sudo systemctl start kymo-sessiond'), which serves the members of group 'tracing' ('sudo usermod -aG tracing $USER', then log in again)");
 	else
 		snprintf(why, TRACEFS_WHY_MAX,
 			"no permission for tracefs (%s): run the daemon as root, not in a container",
