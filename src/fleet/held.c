@@ -89,14 +89,6 @@ struct kymo_value *held_report(const struct held *h, const char *id)
 	return NULL;
 }
 
-int held_make(const struct held *h, const char *id)
-{
-	held_remove(h, id);
-	if (ky_tree_bytes(h->dir, ".") >= h->max_bytes)
-		return -EDQUOT;
-	return mkdirat(h->dir, id, 0700) < 0 ? -errno : 0;
-}
-
 void held_remove(const struct held *h, const char *id)
 {
 	ky_tree_remove(h->dir, id);
@@ -113,6 +105,14 @@ static int write_file(const struct held *h, const char *path, const char *text)
 	return write(fd, text, n) == (ssize_t)n && !fsync(fd) ? 0 : -EIO;
 }
 
+int held_set_shipped(const struct held *h, const char *id)
+{
+	char path[PATH_MAX];
+
+	path_of(path, id, HELD_SHIPPED);
+	return write_file(h, path, "");
+}
+
 int held_complete(const struct held *h, const char *id, const struct kymo_value *report)
 {
 	char fresh[PATH_MAX], path[PATH_MAX];
@@ -121,15 +121,9 @@ int held_complete(const struct held *h, const char *id, const struct kymo_value 
 	path_of(fresh, id, NEW_REPORT);
 	path_of(path, id, HELD_REPORT);
 	r = write_file(h, fresh, kymo_value_json(report));
+	if (!r && !kymo_value_bool(kymo_value_get(report, "ships")))
+		r = held_set_shipped(h, id);
 	return !r && renameat(h->dir, fresh, h->dir, path) < 0 ? -errno : r;
-}
-
-int held_set_shipped(const struct held *h, const char *id)
-{
-	char path[PATH_MAX];
-
-	path_of(path, id, HELD_SHIPPED);
-	return write_file(h, path, "");
 }
 
 /* The request is there before the mark is removed: the agent may be killed between the two. */
@@ -162,11 +156,7 @@ void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_
 
 bool held_is_due(const struct held *h, const char *id)
 {
-	struct kymo_value *report = is_there(h, id, HELD_SHIPPED) ? NULL : held_report(h, id);
-	const bool due = kymo_value_bool(kymo_value_get(report, "ships"));
-
-	kymo_value_free(report);
-	return due;
+	return is_there(h, id, HELD_REPORT) && !is_there(h, id, HELD_SHIPPED);
 }
 
 int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg)
@@ -183,6 +173,45 @@ int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *
 	if (d)
 		closedir(d);
 	return r;
+}
+
+struct oldest {
+	const struct held *h;
+	struct timespec made;
+	char id[FLEET_ID_MAX + 1]; /* "": none */
+};
+
+static bool is_before(struct timespec a, struct timespec b)
+{
+	return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+/* Chooses among those that are shipped. */
+static int choose_oldest(void *arg, const char *id)
+{
+	struct oldest *o = arg;
+	struct stat st;
+
+	if (is_there(o->h, id, HELD_SHIPPED) && !fstatat(o->h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
+		(!*o->id || is_before(st.st_mtim, o->made))) {
+		o->made = st.st_mtim;
+		snprintf(o->id, sizeof(o->id), "%s", id);
+	}
+	return 0;
+}
+
+int held_make(const struct held *h, const char *id)
+{
+	held_remove(h, id);
+	while (ky_tree_bytes(h->dir, ".") >= h->max_bytes) {
+		struct oldest o = {.h = h};
+
+		held_each(h, choose_oldest, &o);
+		if (!*o.id)
+			return -EDQUOT;
+		held_remove(h, o.id);
+	}
+	return mkdirat(h->dir, id, 0700) < 0 ? -errno : 0;
 }
 
 static int expire_one(void *arg, const char *id)

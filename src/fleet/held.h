@@ -3,7 +3,7 @@
  * Snapshots that this host holds, each in a directory with the identifier of its request:
  *
  *   ID/report      the answer, when the snapshot is complete
- *   ID/shipped     exists when all of it is in the fleet's stream
+ *   ID/shipped     exists when all of it is in the fleet's stream, or nothing is to be there
  *   ID/again       the request to ship it once more, from its beginning: the servers have lost it
  *   ID/SESSION/    the trace
  *
@@ -30,7 +30,10 @@ struct held {
 int held_open(struct held *h, const struct fleet_config *c, char *why, size_t size);
 /* Returns the report of a snapshot, which the caller frees; NULL if there is none. */
 struct kymo_value *held_report(const struct held *h, const char *id);
-/* Makes an empty directory for a snapshot. Returns 0, -EDQUOT if there is no room, or -errno. */
+/*
+ * Makes an empty directory for a snapshot. If there is no room, removes the oldest ones that are
+ * shipped. Returns 0, -EDQUOT if there still is no room, or -errno.
+ */
 int held_make(const struct held *h, const char *id);
 void held_remove(const struct held *h, const char *id);
 /* Writes the report: from then on the snapshot is complete. */

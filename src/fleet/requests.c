@@ -256,7 +256,8 @@ static void take_snapshot(
 	}
 	ret = held_make(r->held, id);
 	if (ret == -EDQUOT) {
-		fail(answer, "the snapshots held here have reached 'hold-size'");
+		fail(answer,
+			"no room: the snapshots that wait to be shipped have reached 'hold-size'");
 		return;
 	}
 	for (size_t i = 0; !ret && i < kymo_value_count(sessions); i++)

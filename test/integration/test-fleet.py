@@ -304,6 +304,26 @@ def test_snapshot(k):
         fleet.kymo("fetch", "../x", status=2)
 
 
+def test_hold_size(k):
+    """Snapshots that are shipped make room for new ones, the oldest first."""
+    with fleet_of(k, "web1") as fleet:
+        host = fleet.hosts[0]
+        host.kill_agent()
+        with open(fleet.config("web1"), "a") as f:
+            f.write("hold-size = 100K\n")
+        host.start_agent()
+        host.emit(3000)  # 72 KB
+        made = []
+        for _ in range(4):
+            answer = fleet.json("snapshot", PATIENT)
+            equal(answer["hosts"][0].get("error"), None, "error of a host")
+            made.append(answer["id"])
+            wait_for((host.held / made[-1] / "shipped").exists, "the end of shipping")
+        held = {p.name for p in host.held.iterdir()}
+        check(made[0] not in held and made[-1] in held, f"snapshots {made}, of which are held: {held}")
+        fleet.kymo("fetch", made[0], "-o", k.top / "got", PATIENT)
+
+
 def test_trace_id(k):
     """Hosts ship only if the id is in their events."""
     with fleet_of(k, "web1", "db1") as fleet:
