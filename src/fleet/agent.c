@@ -15,8 +15,8 @@
 #include "fleet/upload.h"
 #include "svc/log.h"
 
-#define LOOK_MS	 500 /* between two looks for snapshots to be shipped */
-#define RETRY_NS ((uint64_t)1000000000)
+#define EXPIRE_NS ((uint64_t)10000000000) /* between two looks for snapshots whose time is over */
+#define RETRY_NS  ((uint64_t)1000000000)
 
 static const char help[] =
 	"kymo-agent - let 'kymo fleet' control the sessions of this host\n"
@@ -38,7 +38,7 @@ struct agent {
 	struct requests requests;
 	struct upload upload;
 	uint64_t next_beat_ns, retry_ns, next_look_ns;
-	char trouble[256]; /* the last that was logged */
+	char trouble[FLEET_WHY_MAX]; /* the last that was logged */
 };
 
 static uint64_t now_ns(void)
@@ -107,7 +107,7 @@ static bool ship(struct agent *a)
 	if (!upload_is_begun(&a->upload)) {
 		if (now_ns() < a->next_look_ns)
 			return false;
-		a->next_look_ns = now_ns() + LOOK_MS * 1000000ull;
+		a->next_look_ns = now_ns() + EXPIRE_NS;
 		held_expire(&a->held);
 		if (!held_each(&a->held, begin_if_due, a))
 			return false;
@@ -129,6 +129,15 @@ static bool ship(struct agent *a)
 
 // ---- the loop
 
+/* Returns the milliseconds until the agent has something to do without a request. */
+static int64_t rest_ms(const struct agent *a)
+{
+	const uint64_t ship = upload_is_begun(&a->upload) ? a->retry_ns : a->next_look_ns;
+	const uint64_t next = KY_MIN(a->next_beat_ns, ship), now = now_ns();
+
+	return next > now ? (int64_t)((next - now) / 1000000 + 1) : 1;
+}
+
 /* Returns when the connection is over for good. */
 static void serve(struct agent *a)
 {
@@ -140,7 +149,7 @@ static void serve(struct agent *a)
 		_cleanup_msg_ natsMsg *msg = NULL;
 
 		announce(a);
-		s = natsSubscription_NextMsg(&msg, a->sub, busy ? 1 : LOOK_MS / 10);
+		s = natsSubscription_NextMsg(&msg, a->sub, busy ? 1 : rest_ms(a));
 		if (s == NATS_OK)
 			answer(a, msg);
 		busy = ship(a);

@@ -29,10 +29,17 @@ static bool is_refused(const struct link *l)
 	return text && strcasestr(text, "permissions violation");
 }
 
-int link_fail(struct link *l, natsStatus status, const char *what)
+/* Returns the library's last words, without the place in its source that they begin with. */
+static const char *last_words(natsStatus status)
 {
 	const char *last = nats_GetLastError(NULL);
+	const char *end = last && *last == '(' ? strstr(last, "): ") : NULL;
 
+	return end ? end + 3 : last && *last ? last : natsStatus_GetText(status);
+}
+
+int link_fail(struct link *l, natsStatus status, const char *what)
+{
 	if (is_refused(l)) {
 		snprintf(l->why, sizeof(l->why), "%s: the server does not permit that to '%s'",
 			what, l->name);
@@ -44,9 +51,9 @@ int link_fail(struct link *l, natsStatus status, const char *what)
 			"the servers did not answer in time ('kymo fleet setup' says which do not run)");
 	else
 		snprintf(l->why, sizeof(l->why), "%s: %s", what,
-			status == NATS_NO_SERVER ? "no server answers"
-			: last && *last		 ? last
-						 : natsStatus_GetText(status));
+			status == NATS_NO_SERVER
+				? "no server answers (is the address right, and does it run?)"
+				: last_words(status));
 	switch (status) {
 	case NATS_TIMEOUT:
 		return -ETIMEDOUT;
@@ -109,6 +116,21 @@ static natsStatus set_options(natsOptions *o, const struct fleet_config *c)
 	return s;
 }
 
+/* Says which certificate is at fault. A server that refuses ours closes the connection. */
+static void explain(struct link *l, natsStatus status, const struct fleet_config *c)
+{
+	if (status == NATS_PROTOCOL_ERROR)
+		snprintf(l->why, sizeof(l->why),
+			"%.150s: the server refuses '%.150s': it has expired, or is of another fleet",
+			c->servers, c->cert);
+	else if (status == NATS_SSL_ERROR)
+		snprintf(l->why, sizeof(l->why),
+			"%.150s: its certificate has expired, or '%.150s' is of another fleet (%.120s)",
+			c->servers, c->ca, last_words(status));
+	else
+		link_fail(l, status, c->servers);
+}
+
 int link_open(struct link *l, const struct fleet_config *c)
 {
 	natsOptions *o = NULL;
@@ -118,14 +140,18 @@ int link_open(struct link *l, const struct fleet_config *c)
 	snprintf(l->name, sizeof(l->name), "%s", c->name);
 	if (s == NATS_OK)
 		s = set_options(o, c);
-	if (s == NATS_OK)
+	if (s != NATS_OK) {
+		snprintf(l->why, sizeof(l->why), "%s", last_words(s));
+	} else {
 		s = natsConnection_Connect(&l->nc, o);
+		if (s == NATS_OK)
+			s = natsConnection_JetStream(&l->js, l->nc, NULL);
+		if (s != NATS_OK)
+			explain(l, s, c);
+	}
 	natsOptions_Destroy(o);
 	if (s == NATS_OK)
-		s = natsConnection_JetStream(&l->js, l->nc, NULL);
-	if (s == NATS_OK)
 		return 0;
-	link_fail(l, s, c->servers);
 	natsConnection_Destroy(l->nc);
 	l->nc = NULL;
 	return -ENOTCONN;

@@ -22,12 +22,13 @@
 #define FLEET_ID_MAX	   40u
 #define FLEET_SESSIONS_MAX 64u /* in one request */
 #define FLEET_WAIT_MS	   20000
+#define FLEET_WHY_MAX	   512u /* of a message that says why something failed */
 
 struct link {
 	natsConnection *nc;
 	jsCtx *js;
 	char name[FLEET_HOST_MAX + 1]; /* ours */
-	char why[256];		       /* of the last failure */
+	char why[FLEET_WHY_MAX];       /* of the last failure */
 	uint64_t end_ns; /* CLOCK_MONOTONIC: nothing is tried again later; 0: no such end */
 	bool has_copies; /* of streams, and we may ask their leader for what a copy lacks */
 };

@@ -29,7 +29,7 @@ struct upload {
 	size_t n_files, file, session;
 	int fd;		 /* of the file that is shipped; -1: it is not open yet */
 	uint64_t offset; /* of the next segment */
-	char why[256];
+	char why[FLEET_WHY_MAX];
 };
 
 void upload_init(struct upload *u, struct link *l, const struct held *h, const char *host);

@@ -703,6 +703,33 @@ def test_false_server(k):
             equal((out, command.returncode, len(said.splitlines())), ("", 1, 1), f"{key}: {said}")
 
 
+def test_no_connection(k):
+    """A host's agent says why it cannot connect: which certificate is at fault, or the address."""
+    need_fleet()
+    fleet = Fleet(k)
+    fleet.setup("web1")
+    ours = fleet.config("web1").parent
+    shutil.copy(k.home / "kymo-fleet" / "openssl.cnf", k.top)
+    for name, said in (("host", "the server refuses '"), ("ca", "its certificate has expired, or '"), ("address", "no server answers (is the address right"),
+            ("key", "private key '")):
+        there = k.top / name
+        shutil.copytree(ours, there)
+        if name in ("host", "ca"):
+            make_identity(k.top, there / name, "web1", "clientAuth")
+        elif name == "key":
+            (there / "host.key").unlink()
+        else:
+            conf = there / "fleet.conf"
+            conf.write_text(re.sub(r"(?m)^servers = .*", "servers = nowhere.invalid:4222", conf.read_text()))
+        agent = subprocess.Popen([AGENT, there / "fleet.conf"], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        k.started.append(agent)
+        line = agent.stdout.readline()
+        check(said in line and "c:" not in line, f"{name}: {line}")
+        agent.kill()
+        agent.wait()
+    fleet.end()
+
+
 def is_spoken_to(listener, key):
     """Poses as a server with this identity. Returns whether the next who connects speaks to it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
