@@ -27,7 +27,7 @@ static void drain(struct consumerd *c, bool flush, uint64_t now)
 	struct stream_set *set;
 	struct trace *t;
 
-	watermark_begin_round(c, now);
+	watermark_begin_round(c);
 	ky_list_foreach (set, &c->sets, node) {
 		any |= stream_set_look(set, flush, now);
 		c->fullest = KY_MAX(c->fullest, set->fullest);

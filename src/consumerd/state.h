@@ -42,9 +42,9 @@ struct consumerd {
 	uint32_t fullest; /* thousandths of a buffer that were full at any look, at most */
 	/* watermark.h */
 	struct watermark {
-		uint64_t read_ns; /* when the clock was read last */
-		/* its last value at a time when no set was unknown, and the one before */
-		uint64_t clock, clock_before;
+		/* the clock at a round's begin when no set was unknown, and when that was */
+		uint64_t clock, read_ns;
+		uint64_t published; /* the clock DELAY_NS before; 0: not known yet */
 		struct ky_watermark stored;
 		struct fault fault;
 	} watermark;

@@ -22,19 +22,19 @@ static bool knows_all_sets(const struct consumerd *c)
 	return __atomic_load_n(&c->session->n_sets, __ATOMIC_ACQUIRE) <= c->n_sets;
 }
 
-void watermark_begin_round(struct consumerd *c, uint64_t now_ns)
+void watermark_begin_round(struct consumerd *c)
 {
 	struct watermark *w = &c->watermark;
-	uint64_t clock;
+	const uint64_t clock = read_clock(c), now = ky_clock_ns(CLOCK_MONOTONIC);
 
-	if (now_ns - w->read_ns < DELAY_NS)
+	if (now - w->read_ns < DELAY_NS || !knows_all_sets(c))
 		return;
-	clock = read_clock(c);
-	if (!knows_all_sets(c))
-		return;
-	w->clock_before = w->clock;
+	/* The clock's own frequency is that since the round before. */
+	w->published = w->clock ? clock - (uint64_t)((double)(clock - w->clock) * DELAY_NS /
+						     (double)(now - w->read_ns))
+				: 0;
 	w->clock = clock;
-	w->read_ns = now_ns;
+	w->read_ns = now;
 }
 
 void watermark_add_set(const struct consumerd *c, struct stream_set *set)
@@ -55,12 +55,12 @@ static bool any_flushed(const struct consumerd *c)
 /* Returns the clock up to which all records of all sets are written. */
 static uint64_t least_complete(struct consumerd *c)
 {
-	uint64_t least = c->watermark.clock_before;
+	uint64_t least = c->watermark.published;
 	struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node) {
 		if (stream_set_is_complete(set))
-			set->complete_clock = c->watermark.clock_before;
+			set->complete_clock = c->watermark.published;
 		least = KY_MIN(least, set->complete_clock);
 	}
 	return least;

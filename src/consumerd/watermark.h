@@ -3,12 +3,12 @@
  * The watermark: a clock up to which all records are in the sink, for readers of a trace that is
  * still recorded.
  *
- * A set's records are complete up to a clock that was read before the set's heads were fetched, if
- * all records before these heads are written. The watermark is the least such clock of all sets. It
+ * A set's records are complete up to a clock from before the set's heads were fetched, if all
+ * records before these heads are written. The watermark is the least such clock of all sets. It
  * never decreases.
  *
- * The clock is read DELAY_NS before the heads are fetched. A writer that was interrupted between
- * reading the clock and publishing its record, for less than that, publishes in time.
+ * That clock is the one that a round reads first, less DELAY_NS. A writer that was interrupted
+ * between reading the clock and publishing its record, for less than that, publishes in time.
  *
  * New sets do not hold the watermark back: a clock counts if it was read while the consumer knew
  * all sets that the daemon had made (n_sets in abi/resume.h). A set that was made later has no
@@ -22,7 +22,7 @@
 struct stream_set;
 
 /* Reads the clock. Called at the begin of each round, before heads are fetched. */
-void watermark_begin_round(struct consumerd *c, uint64_t now_ns);
+void watermark_begin_round(struct consumerd *c);
 /* Called for each new set. */
 void watermark_add_set(const struct consumerd *c, struct stream_set *set);
 /*
