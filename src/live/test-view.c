@@ -94,6 +94,7 @@ static uint64_t served_begin(struct view *v, unsigned stream)
 	return p.timestamp_begin;
 }
 
+/* Stream 0 is the beacon; the others are numbered as the viewer finds them. */
 static void test_mark(void **state)
 {
 	struct view v;
@@ -104,46 +105,53 @@ static void test_mark(void **state)
 	set_watermark(1000);
 	assert_int_equal(view_init(&v, root, true), 0);
 	assert_int_equal(view_look(&v), 0);
-	assert_int_equal(announce_all(&v), 1);
-	i = next_of(&v, 0);
+	assert_int_equal(announce_all(&v), 2);
+	i = next_of(&v, 1);
 	assert_int_equal(i.status, VIEW_OK);
 	assert_int_equal(i.end, 200);
-	assert_int_equal(next_of(&v, 0).end, 300);
+	assert_int_equal(next_of(&v, 1).end, 300);
+	for (unsigned stream = 0; stream < 2; stream++) {
+		i = next_of(&v, stream);
+		assert_int_equal(i.status, VIEW_INACTIVE);
+		assert_in_range(i.end, 900, 1000);
+		assert_int_equal(next_of(&v, stream).status, VIEW_RETRY);
+	}
+
+	/* Beyond the mark, which the beacon states. It begins where the viewer is. */
+	add_packet(0, 300, 1100, 1200);
+	i = next_of(&v, 1);
+	assert_int_equal(i.status, VIEW_OK);
+	assert_int_equal(i.end, 1200);
+	assert_in_range(i.begin, 900, 1000);
+	assert_int_equal(served_begin(&v, 1), i.begin);
+	assert_int_equal(next_of(&v, 0).status, VIEW_RETRY);
+	set_watermark(1200);
+	assert_int_equal(next_of(&v, 1).status, VIEW_RETRY);
 	i = next_of(&v, 0);
 	assert_int_equal(i.status, VIEW_INACTIVE);
-	assert_in_range(i.end, 900, 1000);
-	assert_int_equal(next_of(&v, 0).status, VIEW_RETRY);
-
-	/* Beyond the mark; then up to it. Its beginning is raised to what the viewer knows. */
-	add_packet(0, 300, 1100, 1200);
-	assert_int_equal(next_of(&v, 0).status, VIEW_RETRY);
-	set_watermark(1300);
-	i = next_of(&v, 0);
-	assert_int_equal(i.status, VIEW_OK);
-	assert_in_range(i.begin, 900, 1000);
-	assert_int_equal(served_begin(&v, 0), i.begin);
+	assert_in_range(i.end, 1100, 1200);
 
 	/* Too late: its record is before what the viewer knows. */
 	add_packet(0, 1200, 1210, 1220);
-	assert_int_equal(next_of(&v, 0).status, VIEW_OK);
+	assert_int_equal(next_of(&v, 1).status, VIEW_OK);
 	set_watermark(2000);
-	assert_int_equal(next_of(&v, 0).status, VIEW_INACTIVE);
+	assert_int_equal(next_of(&v, 1).status, VIEW_INACTIVE);
 	add_packet(0, 1220, 1250, 2100);
 	set_watermark(3000);
-	i = next_of(&v, 0);
+	i = next_of(&v, 1);
 	assert_int_equal(i.status, VIEW_INACTIVE);
 	assert_int_equal(v.n_late, 1);
 
 	/* A new stream is announced, by an empty packet, before the mark advances. */
 	add_packet(1, 3000, 3100, 3200);
 	set_watermark(4000);
-	i = next_of(&v, 0);
+	i = next_of(&v, 1);
 	assert_int_equal(i.status, VIEW_OK);
 	assert_true(i.new_streams && i.size == sizeof(struct ky_ctf_packet));
-	assert_int_equal(i.end, v.streams[0].known);
+	assert_int_equal(i.end, v.streams[1].known);
 	assert_int_equal(v.mark, 3000);
 	assert_int_equal(announce_all(&v), 1);
-	assert_int_equal(next_of(&v, 1).end, 3200);
+	assert_int_equal(next_of(&v, 2).end, 3200);
 	assert_int_equal(v.mark, 4000);
 
 	/* The first record of a new stream came too late. */
@@ -151,28 +159,30 @@ static void test_mark(void **state)
 	set_watermark(5000);
 	assert_true(next_of(&v, 0).new_streams);
 	assert_int_equal(announce_all(&v), 1);
-	assert_int_equal(next_of(&v, 2).status, VIEW_INACTIVE);
+	assert_int_equal(next_of(&v, 3).status, VIEW_INACTIVE);
 	assert_int_equal(v.n_late, 2);
 
 	/* The end. */
 	set_watermark(UINT64_MAX);
-	assert_int_equal(next_of(&v, 0).status, VIEW_HUNG_UP);
-	assert_int_equal(next_of(&v, 1).status, VIEW_HUNG_UP);
+	for (unsigned stream = 0; stream < 3; stream++)
+		assert_int_equal(next_of(&v, stream).status, VIEW_HUNG_UP);
 	assert_true(v.over);
 	view_deinit(&v);
 }
 
-/* A viewer that wants what comes from now on. */
+/* A viewer that wants what comes from now on: that is, packets that end beyond the mark. */
 static void test_from_now(void **state)
 {
+	unsigned n_served = 0;
 	struct view v;
 
-	set_watermark(3200);
+	set_watermark(3199);
 	assert_int_equal(view_init(&v, root, false), 0);
 	assert_int_equal(view_look(&v), 0);
-	assert_int_equal(announce_all(&v), 3);
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(next_of(&v, i).status == VIEW_OK, false);
+	assert_int_equal(announce_all(&v), 4);
+	for (unsigned i = 1; i < 4; i++)
+		n_served += next_of(&v, i).status == VIEW_OK;
+	assert_int_equal(n_served, 2);
 	view_deinit(&v);
 }
 

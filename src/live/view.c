@@ -107,7 +107,7 @@ static struct view_stream *find_stream(
 	for (uint32_t i = 0; i < v->n_streams; i++) {
 		struct view_stream *s = &v->streams[i];
 
-		if (s->trace == trace && s->head.stream_id == head->stream_id &&
+		if (s->n_files && s->trace == trace && s->head.stream_id == head->stream_id &&
 			s->head.stream_instance_id == head->stream_instance_id)
 			return s;
 	}
@@ -126,6 +126,21 @@ static int add_stream(
 	**ret = (struct view_stream){.trace = trace, .fd = -1, .known = v->mark, .head = *head};
 	v->n_new++;
 	return 0;
+}
+
+/*
+ * Streams have packets beyond the mark, which are served. The beacon is a stream without packets,
+ * which is inactive until the mark: so a viewer shows nothing beyond, and can merge streams that
+ * begin there.
+ */
+static int add_beacon(struct view *v, uint32_t trace, const struct ky_ctf_packet *head)
+{
+	struct ky_ctf_packet own = *head;
+	struct view_stream *beacon;
+
+	own.stream_instance_id = UINT64_MAX;
+	own.seq_num = own.events_discarded = 0;
+	return add_stream(v, trace, &own, &beacon);
 }
 
 static int read_entry(int index, uint64_t i, struct ky_index_entry *e)
@@ -195,6 +210,9 @@ static int found_index(struct view *v, uint32_t trace, const char *index_name)
 		ret = add_name(t, index_name);
 	if (!ret) {
 		memcpy(t->uuid, head.uuid, sizeof(t->uuid));
+		ret = v->n_streams ? 0 : add_beacon(v, trace, &head);
+	}
+	if (!ret) {
 		s = find_stream(v, trace, &head);
 		ret = s ? 0 : add_stream(v, trace, &head, &s);
 	}
@@ -386,39 +404,6 @@ static int search(struct view *v)
 	return ret;
 }
 
-/* A viewer that wants what comes from now on gets no packet that is over. */
-static void skip_packets(struct view *v, struct view_stream *s)
-{
-	struct view_index at;
-	uint64_t begin;
-
-	do {
-		begin = s->known;
-		view_next_index(v, s, &at);
-	} while (at.status == VIEW_OK);
-	s->known = begin;
-	s->fd = ky_close(s->fd);
-	s->size = 0;
-}
-
-int view_init(struct view *v, int root, bool from_start)
-{
-	int ret;
-
-	*v = (struct view){.root = root};
-	if (from_start)
-		return 0;
-	search_archives(v, true);
-	ret = view_look(v);
-	v->mark = v->over ? UINT64_MAX : v->last.clock;
-	for (uint32_t i = 0; !ret && i < v->n_streams; i++) {
-		v->n_new = 0;
-		skip_packets(v, &v->streams[i]);
-	}
-	v->n_new = v->n_streams;
-	return ret;
-}
-
 void view_deinit(struct view *v)
 {
 	for (uint32_t i = 0; i < v->n_streams; i++) {
@@ -563,11 +548,12 @@ static uint64_t first_clock(const struct packet *p)
 }
 
 /*
- * Opens the next packet up to the mark, if there is one. Leaves out those whose first record is
- * before what the viewer knows: if they began later, it would take 27 bits for a later time.
- * Returns 0, -ENODATA if there is no further packet, or -EAGAIN if it is beyond the mark.
+ * Opens the next packet that ends up to a clock, if there is one. Leaves out those whose first
+ * record is before what the viewer knows: if they began later, it would take 27 bits for a later
+ * time.
+ * Returns 0, -ENODATA if there is no further packet, or -EAGAIN if it cannot be served yet.
  */
-static int next_packet(struct view *v, struct view_stream *s, struct packet *p)
+static int next_packet(struct view *v, struct view_stream *s, uint64_t end, struct packet *p)
 {
 	const struct view_trace *t = &v->traces[s->trace];
 
@@ -576,7 +562,7 @@ static int next_packet(struct view *v, struct view_stream *s, struct packet *p)
 
 		if (ret)
 			return ret;
-		if (p->e.timestamp_end > v->mark)
+		if (p->e.timestamp_end > end)
 			return -EAGAIN;
 		ret = open_packet(t, s, p);
 		if (ret == -EAGAIN)
@@ -603,6 +589,33 @@ static void serve_packet(struct view_stream *s, const struct packet *p, struct v
 	ret->status = VIEW_OK;
 	ret->begin = s->head.timestamp_begin;
 	ret->end = p->e.timestamp_end;
+}
+
+/* A viewer that wants what comes from now on gets no packet that is over. */
+static void skip_packets(struct view *v, struct view_stream *s)
+{
+	struct packet p = {.fd = -1};
+	struct view_index index;
+
+	while (!next_packet(v, s, v->mark, &p))
+		serve_packet(s, &p, &index);
+	s->fd = ky_close(s->fd);
+	s->size = 0;
+}
+
+int view_init(struct view *v, int root, bool from_start)
+{
+	int ret;
+
+	*v = (struct view){.root = root};
+	if (from_start)
+		return 0;
+	search_archives(v, true);
+	ret = view_look(v);
+	v->mark = v->over ? UINT64_MAX : v->last.clock;
+	for (uint32_t i = 0; !ret && i < v->n_streams; i++)
+		skip_packets(v, &v->streams[i]);
+	return ret;
 }
 
 /* Only the index of a packet can say that there are streams. An empty packet is made up for it. */
@@ -633,9 +646,9 @@ static void serve_nothing(
 void view_next_index(struct view *v, struct view_stream *s, struct view_index *ret)
 {
 	struct view_trace *t = &v->traces[s->trace];
-	const bool over = v->over || t->moved;
+	const bool over = v->over || (t->moved && s->n_files);
 	struct packet p = {.fd = -1};
-	int e = next_packet(v, s, &p);
+	int e = next_packet(v, s, UINT64_MAX, &p);
 
 	*ret = (struct view_index){.status = VIEW_RETRY, .class_id = s->head.stream_id};
 	if (!e)

@@ -3,7 +3,7 @@
  * One viewer's view of one trace directory that grows (docs/live.md): which streams there are,
  * and the next packet of each, in an order that a viewer can merge. It only reads files.
  *
- * The mark is the watermark up to which packets are served. It is read before directories are
+ * The mark is the watermark up to which the viewer shows events. It is read before directories are
  * searched. So a stream that is found later has no record up to the mark before, and a viewer that
  * learns of it before anything beyond that mark can merge it. The mark advances only when the
  * viewer has heard of all streams that were found.
@@ -31,7 +31,7 @@ struct view_stream {
 	uint32_t trace;		 /* number */
 	bool announced;		 /* the viewer knows it */
 	bool damaged;		 /* what its files say makes no sense: nothing more is served */
-	struct view_file *files; /* owned; by seq */
+	struct view_file *files; /* owned; by seq; none: the beacon */
 	uint32_t n_files, file;	 /* all, and the one that is read */
 	uint64_t next;		 /* entry of its index */
 	uint64_t known;		 /* the viewer knows that nothing is before */

@@ -274,7 +274,7 @@ static uint32_t put_streams(size_t session, struct view *view, struct ky_buf *to
 			n++;
 		}
 		put_stream(to, stream_id(session, (uint32_t)(s - view->streams) + 1), trace, false,
-			t->path, s->files[0].name);
+			t->path, s->n_files ? s->files[0].name : "beacon");
 		view_announce(view, s);
 		n++;
 	}

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import struct
@@ -247,6 +248,33 @@ def test_received(k):
     equal(ship.wait(TIMEOUT), 0, "exit status of kymo ship")
     equal(count(trace), 2000, "events emitted")
     check_same(shown, live.end(), trace)
+
+
+def test_beyond_the_watermark(k):
+    """Events beyond the watermark wait: a stream that is found later can begin before them."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise kymotest.Skip("one CPU: all events are in one stream")
+    k.start_daemon()
+    trace = k.record("*")
+    for n, cpu in ((11, cpus[0]), (12, cpus[1]), (13, cpus[0])):
+        k.run(["taskset", "-c", str(cpu), kymotest.APPS / "emit", "-n", n])
+    k.kymo("destroy", "s")
+    last = kymotest.read_trace(trace)[0][10].time  # before the second stream begins
+    far, moved = k.top / "far", []
+    shutil.copytree(trace, far)
+    for number, path in enumerate(sorted(far.rglob(f"*_{cpus[1]}*"))):
+        moved.append((path, path.rename(k.top / f"hidden-{number}")))
+    equal(len(moved), 2, "files of the second stream")
+    (far / ".recording").write_bytes(b"x")
+    (far / ".watermark").write_bytes(struct.pack("<3Q", last + 16 * CYCLES, 0, 0))
+    live = Live(k, far, "--from-start")
+    viewer = live.view()
+    wait_for(lambda: viewer.out.read_text().count("\n") >= 11, "the events up to the watermark")
+    for path, hidden in moved:
+        hidden.rename(path)
+    (far / ".watermark").write_bytes(struct.pack("<3Q", 2**64 - 1, 0, 1))
+    check_same(viewer.finish(), live.end(), trace)
 
 
 def list_sessions(live):
