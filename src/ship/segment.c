@@ -84,11 +84,45 @@ int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
 	return (int64_t)s->raw > payload_max(h.type) ? -EPROTO : 0;
 }
 
-uint32_t segment_crc(const void *data, size_t n)
+#ifdef __x86_64__
+
+static bool have_instruction(void)
+{
+	return __builtin_cpu_supports("sse4.2");
+}
+
+__attribute__((target("sse4.2"))) static uint32_t crc_by_instruction(
+	uint32_t crc, const uint8_t *p, size_t n)
+{
+	uint64_t word;
+
+	for (; n >= sizeof(word); p += sizeof(word), n -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		crc = (uint32_t)__builtin_ia32_crc32di(crc, word);
+	}
+	for (; n; n--)
+		crc = __builtin_ia32_crc32qi(crc, *p++);
+	return crc;
+}
+
+#else
+
+static bool have_instruction(void)
+{
+	return false;
+}
+
+static uint32_t crc_by_instruction(uint32_t crc, const uint8_t *p, size_t n)
+{
+	(void)p, (void)n;
+	return crc;
+}
+
+#endif
+
+uint32_t segment_crc_by_table(uint32_t crc, const uint8_t *p, size_t n)
 {
 	static uint32_t table[256];
-	const uint8_t *p = data;
-	uint32_t crc = ~0u;
 
 	for (uint32_t i = 0; !table[255] && i < KY_ARRAY_SIZE(table); i++) {
 		uint32_t v = i;
@@ -99,7 +133,12 @@ uint32_t segment_crc(const void *data, size_t n)
 	}
 	for (; n; n--)
 		crc = table[(crc ^ *p++) & 0xff] ^ crc >> 8;
-	return ~crc;
+	return crc;
+}
+
+uint32_t segment_crc(const void *data, size_t n)
+{
+	return ~(have_instruction() ? crc_by_instruction : segment_crc_by_table)(~0u, data, n);
 }
 
 static bool is_path_char(char c)

@@ -55,8 +55,10 @@ void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);
 /* Returns 0, or -EPROTO: it is no head of a segment, or its payload is longer than such have. */
 int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s);
 
-/* CRC-32C (Castagnoli). */
+/* CRC-32C (Castagnoli), by the instruction of the processor where it has one (x86-64: SSE4.2). */
 uint32_t segment_crc(const void *data, size_t n);
+/* The same without the instruction, and without the inversion at both ends: crc is the state. */
+uint32_t segment_crc_by_table(uint32_t crc, const uint8_t *p, size_t n);
 
 /*
  * Returns whether this is a path of a file of a trace: components of letters, digits and "-_+=@.:",

@@ -927,7 +927,20 @@ static void test_files(void **state)
 	assert_string_equal(buf, "ust/index/a_1.kyx");
 	assert_false(files_index_of("ust/metadata", buf, sizeof(buf)) ||
 		     files_index_of("index/x", buf, sizeof(buf)));
+}
+
+/* Both ways give the same for each length and alignment. */
+static void test_crc(void **state)
+{
+	uint8_t data[80];
+
 	assert_int_equal(segment_crc("123456789", 9), 0xe3069283);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 37 + 11);
+	for (size_t at = 0; at < 8; at++)
+		for (size_t n = 0; n <= sizeof(data) - at; n++)
+			assert_int_equal(segment_crc(data + at, n),
+				~segment_crc_by_table(~0u, data + at, n));
 }
 
 static int make_top(void **state)
@@ -948,6 +961,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_crc),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_killed_at_each),
 		cmocka_unit_test(test_full_disk),
