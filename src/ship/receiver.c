@@ -326,13 +326,19 @@ static int handle_file(struct receiver *r, const struct segment *s, const char *
 	return 0;
 }
 
-/* Opens the directory of a file, which is made, with those above it. */
+/* Opens the directory of a file. Makes it, and those above it, if it does not exist. */
 static int open_parent(struct receiver *r, const char *path)
 {
-	char dir[SEGMENT_PATH_MAX + 1];
-	int parent = r->trace, fd = open_beneath(parent, ".", O_RDONLY | O_DIRECTORY);
+	char dir[SEGMENT_PATH_MAX + 2];
+	const char *slash = strrchr(path, '/');
+	int parent, fd;
 
-	for (const char *slash; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+	snprintf(dir, sizeof(dir), "./%.*s", slash ? (int)(slash - path) : 0, path);
+	fd = open_beneath(r->trace, dir, O_RDONLY | O_DIRECTORY);
+	if (fd != -ENOENT)
+		return fd;
+	fd = open_beneath(r->trace, ".", O_RDONLY | O_DIRECTORY);
+	for (; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
 		parent = fd;
 		fd = mkdirat(parent, dir, 0750) < 0 && errno != EEXIST
