@@ -3,12 +3,43 @@
 
 #include "ring/test-fixture.h"
 
+#define N_KEPT 4
+
+bool memory_is_kept;
+static struct {
+	void *p;
+	size_t size;
+} kept[N_KEPT];
+
 void *map(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *p;
 
+	for (size_t i = 0; i < N_KEPT; i++) {
+		if (!kept[i].p || kept[i].size != size)
+			continue;
+		p = kept[i].p;
+		kept[i].p = NULL;
+		return memset(p, 0, size);
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(p != MAP_FAILED);
 	return p;
+}
+
+void unmap(void *p, size_t size)
+{
+	static size_t next;
+	size_t i = next++ % N_KEPT;
+
+	if (!memory_is_kept) {
+		munmap(p, size);
+		return;
+	}
+	if (kept[i].p)
+		munmap(kept[i].p, kept[i].size);
+	kept[i].p = p;
+	kept[i].size = size;
 }
 
 void start(struct fixture *f, uint32_t id)
@@ -45,8 +76,8 @@ void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings, u
 void teardown(struct fixture *f)
 {
 	assert_int_equal(f->set.users, 0);
-	munmap(f->set.base, f->set.geo.total_size);
-	munmap(f->consumed, f->set.geo.n_rings * sizeof(uint64_t));
+	unmap(f->set.base, f->set.geo.total_size);
+	unmap(f->consumed, f->set.geo.n_rings * sizeof(uint64_t));
 	free(f->set.used);
 }
 

@@ -35,6 +35,12 @@ struct payload {
 
 /* Returns zeroed memory that forked processes share. */
 void *map(size_t size);
+void unmap(void *p, size_t size);
+/*
+ * Set by a test that makes very many fixtures: map() then returns what unmap() was given lately,
+ * zeroed, instead of new memory.
+ */
+extern bool memory_is_kept;
 /* Makes a set of rings in shared memory, whose hook is on. */
 void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings, uint32_t n_blocks,
 	uint32_t block_size);

@@ -285,7 +285,7 @@ static void check_snapshot(struct spread *s, uint32_t at_least, uint32_t at_most
 		    KY_MIN(s->n_read, (at_least - 2) * (in_block - 2)));
 	assert_int_equal(walk(&s->f, s->cpu, PAYLOAD, count_payload, &tally),
 		s->n_read - gone(&s->f, s->cpu));
-	munmap(copy, g->total_size);
+	unmap(copy, g->total_size);
 }
 
 static void test_overwrites(void **state)

@@ -489,7 +489,7 @@ static void check_snapshots(void)
 			ky_drain_take(&d, &piece);
 		assert_int_equal(d.count, ky_geometry_ctl(g, current->set.base, i)->head >> 32);
 	}
-	munmap(copy, g->total_size);
+	unmap(copy, g->total_size);
 }
 
 static void begin(struct fixture *f, const struct situation *s)
@@ -599,6 +599,7 @@ static void test_steps(void **state)
 		elsewhere = CPU_ISSET(i, &all) ? i : home;
 	pin(0, home);
 	sigaction(SIGUSR1, &action, NULL);
+	memory_is_kept = true;
 	returned = map(N_WHO * sizeof(*returned));
 	for (size_t w = 0; w < KY_ARRAY_SIZE(ways); w++) {
 		way = &ways[w];

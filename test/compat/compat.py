@@ -16,6 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
+CCACHE = ["ccache"] if shutil.which("ccache") else []
 DYNAMIC = ["-DTRACEPOINT_DEFINE", "-DTRACEPOINT_PROBE_DYNAMIC_LINKAGE"]
 
 # Objects by the command that compiles them: many cases differ in how they are linked or recorded.
@@ -53,7 +54,7 @@ class Tools:
         if key in objects:
             shutil.copy(objects[key], out)
             return out
-        self.run([*command, "-o", out])
+        self.run([*CCACHE, *command, "-o", out])
         if not list(self.out.glob("*.h")):
             objects[key] = shutil.copy(out, pathlib.Path(kept.name, f"{len(objects)}.o"))
         return out

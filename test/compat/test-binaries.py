@@ -383,8 +383,8 @@ STRICT = {
 
 def warnings(compiler, language, include, source):
     """Returns how often the compiler gives each warning."""
-    done = subprocess.run([compiler, f"-x{language}", f"-std={'c++17' if '++' in compiler else 'gnu11'}", "-O2", *STRICT[compiler],
-        f"-I{compat.PROGRAMS}", *include, "-c", "-o", os.devnull, source], capture_output=True, text=True, cwd=compat.PROGRAMS)
+    done = subprocess.run([*compat.CCACHE, compiler, f"-x{language}", f"-std={'c++17' if '++' in compiler else 'gnu11'}", "-O2", *STRICT[compiler],
+        f"-I{compat.PROGRAMS}", *include, "-c", "-o", f"{compat.kept.name}/warned.o", source], capture_output=True, text=True, cwd=compat.PROGRAMS)
     check(done.returncode == 0, f"{compiler} {source}: {done.stderr[-1000:]}")
     return collections.Counter(re.findall(r"\[-W[^]]*\]", done.stderr)), done.stderr
 
