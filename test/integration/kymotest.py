@@ -323,6 +323,15 @@ def consumers(k):
     return [pid for pid in processes_with(k.mark) if "kymo-consumerd" in command_of(pid)]
 
 
+def channel_parameters(options):
+    """Returns the parameters of a request for these options of kymo enable-channel."""
+    found = {}
+    for option in options:
+        name, _, value = option.removeprefix("--").partition("=")
+        found.update({name.replace("-", "_"): value} if value else {"mode": name})
+    return found
+
+
 # ---- the system under test
 
 
@@ -395,6 +404,12 @@ class Kymo:
             raise ConnectionError("the session daemon closed the connection")
         return json.loads(line)
 
+    def ask(self, command, **parameters):
+        """Sends a request that must succeed; returns its reply."""
+        reply = self.request(command=command, **parameters)
+        check(reply["ok"], f"{command} {parameters}: {reply}")
+        return reply
+
     def daemon_log(self):
         path = self.top / "sessiond.log"
         return path.read_text(errors="replace") if path.exists() else ""
@@ -450,15 +465,16 @@ class Kymo:
     def record(self, *rules, session="s", channel=(), start=True):
         """
         Creates and starts a session with one channel and rules (default: all events); returns the
-        trace directory.
+        trace directory. channel: options as of kymo enable-channel. It sends the commands' requests
+        itself: most tests do this, and starting a command with sanitizers takes long.
         """
         out = self.traces / session
-        self.kymo("create", session, "-o", out)
+        self.ask("create", session=session, output=str(out))
         if channel:
-            self.kymo("enable-channel", "channel0", "-s", session, *channel)
-        self.kymo("enable-event", "-s", session, ",".join(rules) or "*")
+            self.ask("enable-channel", session=session, channel="channel0", **channel_parameters(channel))
+        self.ask("enable-event", session=session, patterns=",".join(rules or "*").split(","))
         if start:
-            self.kymo("start", session)
+            self.ask("start", session=session)
         return out
 
     def stop(self, session="s"):

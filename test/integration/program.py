@@ -174,9 +174,7 @@ class Program:
 
 def ask(k, command, **parameters):
     """Sends a request that must succeed."""
-    reply = k.request(command=command, **parameters)
-    check(reply["ok"], f"{command}: {reply}")
-    return reply
+    return k.ask(command, **parameters)
 
 
 def refused(k, code, words, **request):

@@ -95,9 +95,9 @@ def begin(k, name, *options, channel=CHANNEL):
     """
     if not attempt(k, "create", name, "-o", k.traces / name, *options):
         return False
-    k.kymo("enable-channel", "channel0", "-s", name, *channel)
-    k.kymo("enable-event", "-s", name, "emit:*")
-    k.kymo("start", name)
+    k.ask("enable-channel", session=name, channel="channel0", **kymotest.channel_parameters(channel))
+    k.ask("enable-event", session=name, patterns=["emit:*"])
+    k.ask("start", session=name)
     return True
 
 
@@ -133,7 +133,7 @@ def test_stop(k):
     def order(k, name):
         k.kymo("stop", name)
         check_trace(k.traces / name, EVENTS)
-        k.kymo("start", name)
+        k.ask("start", session=name)
 
     run(k, order, 2)
 

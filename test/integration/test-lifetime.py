@@ -25,21 +25,15 @@ SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 <<
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
-def ask(k, command, **parameters):
-    reply = k.request(command=command, **parameters)
-    check(reply["ok"], f"{command} {parameters}: {reply}")
-    return reply
-
-
 def enable(k, name, modulus, rest):
-    ask(k, "enable-event", session=name, patterns=["emit:record"], filter=f"seq % {modulus} == {rest}")
+    k.ask("enable-event", session=name, patterns=["emit:record"], filter=f"seq % {modulus} == {rest}")
 
 
 def make(k, name, modulus, rest, **channel):
     """Creates a session that records each modulus-th event of each thread; returns its trace."""
     trace = k.traces / name
-    ask(k, "create", session=name, output=str(trace))
-    ask(k, "enable-channel", session=name, channel="channel0", **channel)
+    k.ask("create", session=name, output=str(trace))
+    k.ask("enable-channel", session=name, channel="channel0", **channel)
     enable(k, name, modulus, rest)
     return trace
 
@@ -48,13 +42,13 @@ def interrupt(k, rng, name, modulus, rest):
     """Stops the recording, and starts it again."""
     kind = rng.randrange(3)
     if kind == 0:
-        ask(k, "pause", session=name)
-        ask(k, "resume", session=name)
+        k.ask("pause", session=name)
+        k.ask("resume", session=name)
     elif kind == 1:
-        ask(k, "stop", session=name)
-        ask(k, "start", session=name)
+        k.ask("stop", session=name)
+        k.ask("start", session=name)
     else:
-        ask(k, "disable-event", session=name, all_rules=True)
+        k.ask("disable-event", session=name, all_rules=True)
         enable(k, name, modulus, rest)
 
 
@@ -99,7 +93,7 @@ def many_sessions(k, env=None, **channel):
     k.start_daemon()
     n = 12800 // SCALE
     traces = [make(k, f"s{i}", N_SESSIONS, i, subbuf_size=65536, num_subbuf=16, **channel) for i in range(N_SESSIONS)]
-    ask(k, "start", all=True)
+    k.ask("start", all=True)
     app = k.spawn("emit", "-t", THREADS, "-n", n, "-w", env=env)
     k.expect(app, "ready")
     k.let_go(app)
@@ -107,9 +101,9 @@ def many_sessions(k, env=None, **channel):
     k.let_go(app)
     k.finish(app)
     for i in range(0, N_SESSIONS, 2):
-        ask(k, "stop", session=f"s{i}")
+        k.ask("stop", session=f"s{i}")
     k.app("emit", "-t", THREADS, "-n", n, "-p", 1, env=env)
-    ask(k, "destroy", all=True)
+    k.ask("destroy", all=True)
     for i, trace in enumerate(traces):
         events = check_counts(k, trace, THREADS * n // N_SESSIONS * (1 + i % 2))
         found = collections.Counter((process, seq % N_SESSIONS) for process, _, seq, _ in map(record_of, events))
@@ -140,13 +134,13 @@ class Turns:
         modulus = rng.choice((1024, 8192, 65536))
         rest = rng.randrange(modulus)
         trace = make(k, name, modulus, rest, buffers=rng.choice(("cpu", "thread", "process")), subbuf_size=rng.choice((4096, 65536)), num_subbuf=rng.choice((2, 8)))
-        ask(k, "start", session=name)
+        k.ask("start", session=name)
         n_breaks = rng.randrange(3)
         for _ in range(n_breaks):
             interrupt(k, rng, name, modulus, rest)
         if rng.randrange(2):
-            ask(k, "stop", session=name)
-        counts = ask(k, "destroy", session=name)["sessions"][0]
+            k.ask("stop", session=name)
+        counts = k.ask("destroy", session=name)["sessions"][0]
         self.done.append((name, trace, modulus, rest, n_breaks, counts))
 
     def work(self):

@@ -169,7 +169,11 @@ def test_guard(k):
     A daemon that a command started, and that is killed, is replaced without any further command:
     programs that start are recorded.
     """
-    trace = k.record("emit:*", channel=ROOMY)
+    trace = k.traces / "s"
+    k.kymo("create", "s", "-o", trace)
+    k.kymo("enable-channel", "channel0", *ROOMY)
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
     for i in range(5):
         pid = the_daemon(k)
         os.kill(pid, signal.SIGKILL)
