@@ -67,6 +67,7 @@ bench:
 	@bench/bench.py $(ARGS)
 	@[ -n "$(ARGS)" ] || bench/kernel.py
 	@[ -n "$(ARGS)" ] || bench/page.py
+	@[ -n "$(ARGS)" ] || bench/fleet.py
 
 DIST ?= .
 dist:

@@ -23,6 +23,7 @@ import copy
 import os
 import pathlib
 import platform
+import random
 import re
 import shutil
 import signal
@@ -102,18 +103,18 @@ class Row:
 
 
 class Target:
-    """Kymo's median against a bound: factor × another system's median, or an absolute figure.
+    """Kymo's median against a bound: factor × another system's median + plus, or a figure.
     worst: the highest figures instead of the medians."""
 
-    def __init__(self, text, bound, of=None, at_least=False, worst=False):
-        self.text, self.bound, self.of, self.at_least = text, bound, of, at_least
+    def __init__(self, text, bound, of=None, at_least=False, worst=False, plus=0):
+        self.text, self.bound, self.of, self.at_least, self.plus = text, bound, of, at_least, plus
         self.figure = (lambda row, key: max(row.samples[key])) if worst else Row.median
 
     def applies(self, row):
         return row.median("kymo") is not None and (self.of is None or row.median(self.of) is not None)
 
     def met(self, row):
-        bound = self.bound * (self.figure(row, self.of) if self.of else 1)
+        bound = self.bound * (self.figure(row, self.of) if self.of else 1) + self.plus
         return self.figure(row, "kymo") >= bound if self.at_least else self.figure(row, "kymo") <= bound
 
 
@@ -570,6 +571,70 @@ def row_consumer(bench):
                         event.notes.append(f"{system.title} lost {lost} of {n} events at {rate // 1000000} M/s")
         rows += [event, volume] if where == bench.tmpfs else [event, volume, size]
     return rows
+
+
+def row_remote(bench):
+    """The trace goes to another process, as to another host: the cost of all daemons, and the time
+    until all of it is there. LTTng writes nothing here; Kymo's trace is here, too."""
+    rate = bench.small(2000000, 1000000)
+    n = rate * bench.small(2, 1)
+    event = Row("CPU of all daemons for each event, trace sent to another process, tmpfs", "ns", (Target("≤ 1.25 × peer", 1.25, "lttng"),))
+    end = Row("from `stop` until all of it is there", "ms", (at_most(100, "ms"),), digits=0)
+    with bench.daemons(), contextlib.ExitStack() as stack:
+        emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                with system.remote_session(bench.out(bench.tmpfs)) as (session, process, arrive):
+
+                    def cpu_ns():
+                        return sum(systems.tasks_cpu_ns(pid) for pid in (*system.daemons(), *systems.descendants(process.pid)))
+
+                    before = cpu_ns()
+                    emitters[system.key].run(kind="int", n=n, rate=rate, pin=0)
+                    begin = time.monotonic()
+                    system.cli("stop", session)
+                    arrive()
+                    end.add(system.key, (time.monotonic() - begin) * 1000)
+                    lost = system.lost(session)
+                    event.add(system.key, (cpu_ns() - before) / (n - lost))
+                    if lost:
+                        event.notes.append(f"{system.title} lost {lost} of {n} events")
+    return [event, end]
+
+
+def row_live(bench):
+    """babeltrace2 prints events while they are recorded: how long after each event?"""
+    timer_us = 100000
+    row = Row(f"from an event until babeltrace2 prints it, switch timer {timer_us // 1000} ms", "ms", (Target("≤ peer + 20 ms", 1, "lttng", plus=20),), digits=0)
+    with bench.daemons():
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                with system.live_session(bench.out(bench.tmpfs), timer_us) as url:
+                    row.add(system.key, statistics.median(live_delays_ms(system, url, bench.small(3000, 1000))))
+    return [row]
+
+
+def live_delays_ms(system, url, n):
+    """Records an event each millisecond. Returns the delays of the last half of those printed."""
+    viewer = ["stdbuf", "-oL", "babeltrace2", "--clock-seconds", "--input-format=lttng-live", url]
+    delays = []
+
+    def read(lines):
+        for line in lines:
+            delays.append((time.time() - float(line[1:].partition("]")[0])) * 1000)
+
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(system.helper(viewer, stdout=subprocess.PIPE, text=True))
+        time.sleep(random.random() * 0.1)  # both ask and flush each 100 ms: the phase is left to chance
+        emitter = stack.enter_context(Emitter(system))
+        reader = threading.Thread(target=read, args=(process.stdout,))
+        reader.start()
+        emitter.run(kind="int", n=n, rate=1000, pin=0)
+        process.terminate()
+        reader.join()
+    if len(delays) < n / 2:
+        raise Failed(f"{system.title}: babeltrace2 printed only {len(delays)} of {n} live events")
+    return delays[len(delays) // 2 :]
 
 
 # ---- start-up and control
@@ -1065,7 +1130,7 @@ def row_habits(bench):
 
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
-    row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_contended, row_burst, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_contended, row_burst, row_consumer, row_remote, row_live, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_hostile, row_crowd, row_memory, row_presence, row_reading, row_answers, row_ways)}
 
 

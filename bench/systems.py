@@ -67,6 +67,26 @@ def descendants(pid):
     return found
 
 
+def bytes_below(directory):
+    """Returns the size of all streams of a trace. Metadata arrives up to its last declaration."""
+    return sum(p.stat().st_size for p in directory.rglob("*") if p.is_file() and p.name[0] != "." and p.name != "metadata")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def is_listening(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
+def live_url(port, session):
+    return f"net://127.0.0.1:{port}/host/{socket.gethostname()}/{session}"
+
+
 class System:
     """One tracing system. Subclasses name its programs."""
 
@@ -144,11 +164,15 @@ class System:
             raise Failed(f"{self.title}: '{' '.join(map(str, args))}' failed: {(done.stderr or done.stdout).strip()[-300:]}")
         return done.stdout
 
-    def create(self, session, out, subbuf=None, num=None, special=False, overwrite=False):
+    def create(self, session, out, subbuf=None, num=None, special=False, overwrite=False, url=None, timer_us=None):
         """special: adds channels for the events with contexts and with filters, each with the name
-        of its event. overwrite: a flight recorder, of which nothing is written."""
-        self.cli("create", session, f"--output={out}", *(["--snapshot"] if overwrite else []))
+        of its event. overwrite: a flight recorder, of which nothing is written. url: of another
+        host, to which the trace goes instead. timer_us: when blocks that are not full are read."""
+        place = f"--set-url={url}" if url else f"--output={out}"
+        live = [f"--live={timer_us}"] if url and timer_us else []
+        self.cli("create", session, place, *live, *(["--snapshot"] if overwrite else []))
         sizes = [f"--subbuf-size={subbuf}", f"--num-subbuf={num}"] if subbuf else []
+        sizes += [f"--switch-timer={timer_us}"] if timer_us and not live else []
         sizes += ["--overwrite"] if overwrite else []
         self.cli("enable-channel", "-u", CHANNEL, "-s", session, *sizes)
         self.cli("enable-event", "-u", self.rules, "-c", CHANNEL, "-s", session)
@@ -182,6 +206,17 @@ class System:
         """Returns how many of the held programs, or of those of this name, the daemon knows."""
         return self.cli("list", "-u").count(name)
 
+    @contextlib.contextmanager
+    def helper(self, command, stdout=subprocess.DEVNULL, **options):
+        """A process of the system beside its daemons."""
+        process = subprocess.Popen([str(word) for word in command], env=self.env, stdin=subprocess.DEVNULL, stdout=stdout,
+            stderr=subprocess.DEVNULL, **options)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT)
+
     # -- programs
 
     def program(self, name):
@@ -209,6 +244,27 @@ class Kymo(System):
             return True
         return False
 
+    @contextlib.contextmanager
+    def remote_session(self, out):
+        """A session whose trace goes to out/far, through a pipe. Yields its name, the process that
+        sends (its child receives), and what waits until all of it has arrived."""
+        near, far = out / "near", out / "far"
+        far.mkdir(parents=True)
+        with self.session(near) as session:
+            kymo = self.cli_command()[0]
+            with self.helper([kymo, "ship", near, f"exec:{kymo} receive {far}"]) as sender:
+                wait_for((near / ".shipping").exists, "the sender")
+                yield session, sender, lambda: wait_for(lambda: bytes_below(far / "near") == bytes_below(near), "the trace to arrive")
+        shutil.rmtree(out, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def live_session(self, out, timer_us):
+        """A session that babeltrace2 can read while it records. Yields where."""
+        port = free_port()
+        with self.session(out, timer_us=timer_us), self.helper([*self.cli_command(), "live", out, f"--listen=127.0.0.1:{port}"]):
+            wait_for(lambda: is_listening(port), "kymo live")
+            yield live_url(port, out.name)
+
     def lost(self, session):
         return json.loads(self.cli("status", session, "--json"))["session"]["discarded"]
 
@@ -229,6 +285,27 @@ class Lttng(System):
 
     def answers(self):
         return subprocess.run([*self.cli_command(), "list"], env=self.env, capture_output=True).returncode == 0
+
+    @contextlib.contextmanager
+    def relayd(self, out):
+        """Yields lttng-relayd, where it receives, and the port of its viewers."""
+        ports = [free_port() for _ in range(3)]
+        urls = [word for option, port in zip("CDL", ports) for word in (f"-{option}", f"tcp://127.0.0.1:{port}")]
+        with self.helper(["lttng-relayd", "-o", out / "far", *urls]) as receiver:
+            wait_for(lambda: is_listening(ports[0]), "lttng-relayd")
+            yield receiver, f"net://127.0.0.1:{ports[0]}:{ports[1]}", ports[2]
+        shutil.rmtree(out, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def remote_session(self, out):
+        """The same through lttng-relayd and TCP on this host. The command stop waits for it."""
+        with self.relayd(out) as (receiver, url, _), self.session(out / "near", url=url) as session:
+            yield session, receiver, lambda: None
+
+    @contextlib.contextmanager
+    def live_session(self, out, timer_us):
+        with self.relayd(out) as (_, url, port), self.session(out, url=url, timer_us=timer_us) as session:
+            yield live_url(port, session)
 
     def lost(self, session):
         return sum(int(n) for n in re.findall(r"Discarded events: (\d+)", self.cli("list", session)))
