@@ -13,6 +13,7 @@ their own events. The test runs them, also with the address sanitizer.
     test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM... COMPILER...
 """
 
+import errno
 import functools
 import os
 import pathlib
@@ -236,6 +237,16 @@ def links(driver, *code):
         capture_output=True, text=True).returncode
 
 
+def run(program):
+    """Returns the program's status. A 32-bit program runs in an emulator if the kernel refuses it."""
+    try:
+        return subprocess.run([program]).returncode
+    except OSError as e:
+        if e.errno != errno.ENOEXEC:
+            raise
+        return subprocess.run(["qemu-i386", program]).returncode
+
+
 def check_run(compiler, include, source):
     """
     Runs the program with 64 and with 32 bits, and with sanitizers; returns the number of failures.
@@ -250,7 +261,7 @@ def check_run(compiler, include, source):
                 print(f"skipped {driver} {' '.join(code)}: does not link")
                 continue
             subprocess.run([driver, "-O2", *code, f"-I{include}", "-o", program, source], check=True)
-            status = subprocess.run([program]).returncode
+            status = run(program)
             print(f"{'FAIL' if status else 'ran'} {driver} {' '.join(code)} {source}: {status}")
             failed += status != 0
     return failed
