@@ -23,6 +23,7 @@
 #include "sessiond/preset.h"
 #include "svc/log.h"
 
+#define DEFAULT_GROUP "tracing"
 #define STOP_NS                                                                                    \
 	(10000 * KY_NS_PER_MS) /* consumers that have not ended by then finish on their own */
 #define MAKE_ROOM_NS                                                                               \
@@ -229,15 +230,18 @@ static void control_accepted(struct ky_listener *l, int fd, const struct ky_peer
 	client_accept(&ky_container_of(l, struct daemon, control_listener)->control, fd, peer);
 }
 
-/* The group that may control root's daemon; -1 where it does not exist or there is nothing to
- * share. */
+/*
+ * Returns the group that may control root's daemon; -1 if it does not exist or there is nothing to
+ * share. Without a group, all works for root: only one that was asked for is missed.
+ */
 static gid_t control_group(const struct daemon *d)
 {
-	struct group *gr = d->run.global ? getgrnam(d->options.group) : NULL;
+	const char *name = d->options.group ? d->options.group : DEFAULT_GROUP;
+	struct group *gr = d->run.global ? getgrnam(name) : NULL;
 
 	if (d->run.global && !gr)
-		ky_info("group '%s' does not exist: only root controls this daemon",
-			d->options.group);
+		ky_log(d->options.group ? KY_LOG_WARNING : KY_LOG_DEBUG,
+			"group '%s' does not exist: only root controls this daemon", name);
 	return gr ? gr->gr_gid : (gid_t)-1;
 }
 

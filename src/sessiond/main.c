@@ -184,7 +184,7 @@ static void on_ready(struct op *op, int status, const char *message)
 
 int main(int argc, char **argv)
 {
-	struct daemon_options options = {.group = "tracing", .without = ""};
+	struct daemon_options options = {.without = ""};
 	struct op ready = {on_ready};
 	int ret;
 

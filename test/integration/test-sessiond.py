@@ -21,7 +21,7 @@ import subprocess
 import time
 
 import kymotest
-from kymotest import alive, check, consumers, equal, wait_for
+from kymotest import Skip, alive, check, consumers, equal, wait_for
 from program import (CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
     STOP, UINT, UNMAP, Program, ask, blob, description, refused, text)
 
@@ -64,6 +64,18 @@ def test_launcher_returns_when_ready(k):
         equal(state_page(k)[2], 0, "pid in the state page after the end")
         (k.rundir / "log").unlink(missing_ok=True)
         equal({p.name for p in k.rundir.iterdir()}, kymotest.LEFT_IN_RUNDIR, "left in the run directory")
+
+
+def test_group(k):
+    """A group that was asked for and does not exist is named. Without a group, all works for root."""
+    if os.geteuid():
+        raise Skip("only root's daemon is controlled by a group")
+    k.start_daemon("--group=nobody-is-here")
+    check("group 'nobody-is-here' does not exist" in k.daemon_log(), k.daemon_log())
+    k.stop_daemon()
+    before = len(k.daemon_log())
+    k.start_daemon()
+    equal(k.daemon_log()[before:], "", "what a daemon says by default")
 
 
 def test_second_daemon_is_refused(k):
