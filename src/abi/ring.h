@@ -171,8 +171,19 @@ struct ky_ring_ctl {
 	 * spreading rings in overwrite mode only, written by the session daemon: blocks that
 	 * writers use; less than the home blocks: these. It only grows.
 	 */
-	uint64_t n_used;
-	uint64_t reserved;
+	union {
+		uint64_t n_used;
+		/*
+		 * per-thread rings only: 1 while a writer changes last_ts for a head that it has
+		 * not stored yet
+		 */
+		uint64_t moving;
+	};
+	/*
+	 * per-thread rings only: not less than the clock of any record that is reserved after
+	 * another one, and not published
+	 */
+	uint64_t nested_ts;
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	/* per-thread rings only: written when a thread claims the ring */

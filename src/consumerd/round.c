@@ -174,6 +174,8 @@ void round_finish(struct consumerd *c)
 		limit_snapshot(c);
 	ky_list_foreach (set, &c->sets, node)
 		stream_set_finish(set);
+	/* The second look settles rings whose thread is stopped or was killed (ring/drain.h). */
+	round_flush(c);
 	round_flush(c);
 	if (c->reason && *c->reason)
 		name_reason(c);

@@ -76,6 +76,7 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
 		.block_size = g->block_size,
 		.n_blocks = g->n_blocks,
 		.reach = ky_geometry_reach(g),
+		.is_thread = g->mode == KY_SET_PER_THREAD,
 	};
 }
 
@@ -119,21 +120,25 @@ static void look_at_lost(struct ky_drain *d)
 
 /*
  * Reads the clock that belongs to the head. While a head stands, writers store no clock that is
- * less than those before it. So if the head is the same before and after the clock is read, the
- * clock is the end of that head.
+ * less than those before it, nor, unless they say that it moves, one that is greater than those
+ * after it. So if the head is the same before and after the clock is read, the clock is the end of
+ * that head. A clock that moves for two looks is that of a thread that was killed or stopped.
  */
 static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 {
-	for (unsigned int i = 0; i < SETTLE_TRIES; i++) {
-		uint64_t again;
+	uint64_t again, moving_head = d->moving_head;
+
+	d->moving_head = 0;
+	for (unsigned int i = 0; i < SETTLE_TRIES && !d->settled; i++) {
+		bool moves;
 
 		d->head_ts = fetch(&d->ctl->last_ts);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		moves = d->is_thread && fetch(&d->ctl->moving);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		again = fetch_head(d);
-		if (again == word) {
-			d->settled = true;
-			break;
-		}
+		d->settled = again == word && (!moves || word == moving_head);
+		d->moving_head = moves ? again : 0;
 		word = again;
 	}
 	return word;

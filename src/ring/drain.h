@@ -40,7 +40,10 @@ struct ky_drain {
 	uint64_t head_ts;		     /* end of their clocks; valid if `settled` */
 	uint64_t lost[KY_LOST_REASONS];	     /* never decreases */
 	uint64_t lost_seen[KY_LOST_REASONS]; /* the ring's counters at the last look */
+	bool is_thread;			     /* the ring of a thread */
 	bool settled;			     /* head_ts belongs to head */
+	/* a thread changed the clock of this head at the last look; 0: none did */
+	uint64_t moving_head;
 	bool quarantined;	 /* the head was invalid once: no record is read again */
 	uint64_t abandoned_head; /* head at the last look after the quarantine */
 	uint64_t n_abandoned;	 /* records that writers published after it */
@@ -79,8 +82,8 @@ int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t t
 int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 /*
  * Reads the head and the lost counters. settle: also reads the clock of the head, without which no
- * piece of a partly filled block is described. If writers are too busy for that, the block waits
- * for the next look. Returns 0, or -EBADMSG if the ring is quarantined, now or before.
+ * piece of a partly filled block is described. If writers are too busy for that, or a thread was
+ * interrupted while it changed that clock, the block waits for the next look. Returns 0, or -EBADMSG if the ring is quarantined, now or before.
  */
 int ky_drain_look(struct ky_drain *d, bool settle);
 /*

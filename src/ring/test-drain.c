@@ -179,6 +179,37 @@ static void test_unsettled(void **state)
 	ring_free(r);
 }
 
+/*
+ * The clock of a thread's head that is being changed may be that of a later head. One that is still
+ * being changed at the next look belongs to a thread that is stopped or was killed.
+ */
+static void test_moving_clock(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	r->drain.is_thread = true;
+	assert_true(ring_write(r, 0));
+	for (int i = 0; i < 2; i++) {
+		r->ctl->moving = 1;
+		assert_int_equal(ky_drain_look(&r->drain, true), 0);
+		assert_false(ky_drain_next(&r->drain, true, &p));
+		r->ctl->moving = 0;
+		assert_int_equal(ky_drain_look(&r->drain, true), 0);
+		assert_true(ky_drain_next(&r->drain, true, &p));
+	}
+	r->ctl->moving = 1;
+	for (int i = 0; i < 2; i++) {
+		assert_true(ring_write(r, 0));
+		assert_int_equal(ky_drain_look(&r->drain, true), 0);
+		assert_false(ky_drain_next(&r->drain, true, &p));
+	}
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.n_events, 3);
+	ring_free(r);
+}
+
 static void test_full_blocks(void **state)
 {
 	struct ring *r = ring_new();
@@ -580,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_early_clock),
 		cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_moving_clock),
 		cmocka_unit_test(test_full_blocks),
 		cmocka_unit_test(test_left_after_partial),
 		cmocka_unit_test(test_wrap_exact),

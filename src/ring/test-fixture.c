@@ -162,6 +162,8 @@ uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, vo
 			p += KY_HEADER_COMPACT;
 		}
 		assert_true(ts >= last);
+		if (f->taken && !ring)
+			assert_true(pos < f->taken->pos ? ts <= f->taken->ts : ts >= f->taken->ts);
 		last = ts;
 		visit(arg, id, p);
 		n++;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#include "ring/drain.h"
 #include "ring/writer.h"
 
 #define EVENT	  5
@@ -23,6 +24,8 @@ struct fixture {
 	bool general; /* do not use the short way for the common case */
 	uint64_t *consumed;
 	uint64_t emitted[N_WRITERS];
+	/* what a reader has taken of ring 0, for walk() to compare clocks with; NULL: nothing */
+	const struct ky_drain *taken;
 };
 
 /* A record's payload: its writer, and how many records this writer wrote before. */

@@ -4,7 +4,8 @@
  * handler records, or another process on the same CPU records, or the thread moves to another CPU,
  * or the session daemon claims the block that the record would enter. In each case, all records
  * that had returned are in the rings once, a snapshot counts them, and others can record into the
- * same rings. A record that waits for room gets it just before the mishap.
+ * same rings. When a handler has recorded, a consumer takes what is published: no later record has
+ * an earlier clock. A record that waits for room gets it just before the mishap.
  *
  * The program is a traced child. Single steps find its way through the record. Then, for each
  * mishap, a breakpoint stops a new child there. If the kernel finds that a stopped thread is in a
@@ -14,6 +15,7 @@
 #include <linux/rseq.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -179,6 +181,7 @@ static const struct way ways[] = {
 /* How often each of enum writer has returned from a record; all processes share it. */
 static volatile uint64_t *returned;
 static struct fixture *current;
+static struct ky_drain *taken; /* all processes share it, too */
 static const struct way *way;
 static int home, elsewhere; /* CPUs */
 
@@ -218,11 +221,24 @@ static void record_as(enum writer writer)
 	returned[writer]++;
 }
 
+/* Acts as a consumer that takes all that is published of a thread's ring. */
+static void take_published(void)
+{
+	struct ky_drain_piece piece;
+
+	ky_drain_init(taken, &current->set.geo, current->set.base, 0);
+	assert_int_equal(ky_drain_look(taken, true), 0);
+	while (ky_drain_next(taken, true, &piece))
+		ky_drain_take(taken, &piece);
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;
 	for (int i = 0; i < IN_HANDLER; i++)
 		record_as(HANDLER);
+	if (way->mode == KY_SET_PER_THREAD && !current->set.geo.overwrite && !current->set.wait_ns)
+		take_published();
 }
 
 static struct ky_ring_ctl *ring_of_victim(void)
@@ -284,6 +300,17 @@ static void *instruction(pid_t pid)
 static void *sequence(void)
 {
 	return (char *)__builtin_thread_pointer() + ky_rseq_offset + KY_RSEQ_CS;
+}
+
+/*
+ * Returns whether the thread is in the C library's part of the kernel, which reads clocks. That
+ * starts again whenever the kernel changes the clock's data, and never ends in single steps.
+ */
+static bool is_in_vdso(const void *at)
+{
+	uintptr_t begin = getauxval(AT_SYSINFO_EHDR);
+
+	return begin && (uintptr_t)at - begin < 2 * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void hide_sequence(pid_t pid, long *cs)
@@ -521,6 +548,16 @@ static void check_protected(pid_t pid, long cs)
 		(uintptr_t)instruction(pid) - sequence->start_ip < sequence->post_commit_offset);
 }
 
+/* Lets the child, which has just called a function, return from it. */
+static void leave_function(pid_t pid)
+{
+	long sp = ptrace(
+		PTRACE_PEEKUSER, pid, (void *)offsetof(struct user_regs_struct, rsp), NULL);
+	long cs = 0;
+
+	assert_true(go_to(pid, (void *)ptrace(PTRACE_PEEKDATA, pid, (void *)sp, NULL), 0, &cs));
+}
+
 /* Finds the instructions of the record, or the first ones if it waits. Returns how many. */
 static unsigned int find_way(const struct situation *s, void **steps)
 {
@@ -542,6 +579,8 @@ static unsigned int find_way(const struct situation *s, void **steps)
 		assert_true(go_on(pid, PTRACE_SINGLESTEP, &cs));
 		if (cs)
 			check_protected(pid, cs);
+		if (is_in_vdso(instruction(pid)))
+			leave_function(pid);
 	}
 	if (pid > 0)
 		go_on(pid, PTRACE_CONT, &cs);
@@ -561,12 +600,14 @@ static void try_mishap(
 	for (unsigned int i = 0; i < n; i++)
 		visit += steps[i] == steps[n];
 	begin(&f, s);
+	taken->ctl = NULL;
 	pid = begin_victim(s);
 	assert_true(pid > 0);
 	if (n)
 		stopped = go_to(pid, steps[n], visit, &cs);
 	happen(s, pid, mishap, stopped, cs);
 	check_snapshots();
+	f.taken = mishap == SIGNALLED && taken->ctl ? taken : NULL;
 	survive();
 	check_rings(mishap == KILLED && stopped);
 	check_snapshots();
@@ -601,6 +642,7 @@ static void test_steps(void **state)
 	sigaction(SIGUSR1, &action, NULL);
 	memory_is_kept = true;
 	returned = map(N_WHO * sizeof(*returned));
+	taken = map(sizeof(*taken));
 	for (size_t w = 0; w < KY_ARRAY_SIZE(ways); w++) {
 		way = &ways[w];
 		if ((way->mode == KY_SET_PER_CPU && !ky_writer_has_rseq()) ||

@@ -8,9 +8,9 @@
  *   reserve   Compare-and-exchange of `reserve`: it fails if a handler recorded in between. Against
  *             one's own handlers no lock prefix is needed.
  *   copy      Copy header and payload to the reserved place.
- *   publish   Only the outermost record publishes, which is the one that began at the head. It
- *             raises the head to `reserve` until the two are equal. A plain store could undo what a
- *             handler published.
+ *   publish   Only the outermost record publishes, which is the one that began at the head: first
+ *             itself, and then what handlers reserved meanwhile, until the head is at `reserve`. A
+ *             plain store could undo what a handler published.
  *
  * SIGKILL at any point loses at most what was not published. The next owner starts behind the head
  * with a new block: all records of a block have the same owner.
@@ -292,6 +292,8 @@ static void begin_ownership(struct ky_set *set, struct place place)
 	introduce(set, &owner);
 	copy_owner(&ctl->owner, &owner);
 	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->nested_ts, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->moving, 0, __ATOMIC_RELAXED);
 	if (at & (set->geo.block_size - 1)) {
 		next = block_after(set, at);
 		give_up_oldest(set, place, next);
@@ -509,16 +511,29 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 }
 
 /*
- * Raises the head, which was `head`, to all that is reserved. Only the outermost record calls it,
- * so all of that is copied.
+ * Publishes what handlers reserved while the outermost record was written: all of it is copied.
+ * A reader could see the new clock with the old head, and would take it for the clock of that
+ * head. So `moving` stands around both.
  */
-static void publish(struct ky_ring_ctl *ctl, uint64_t head)
+static __attribute__((noinline)) void publish_nested(struct ky_ring_ctl *ctl)
 {
-	do {
-		/* Releases all of it: pairs with the reader's acquire of head. */
-		swap_local(&ctl->head, &head, load(&ctl->reserve));
-		head = load(&ctl->head);
-	} while (head != load(&ctl->reserve));
+	uint64_t head, reserve;
+
+	__atomic_store_n(&ctl->moving, 1, __ATOMIC_RELAXED);
+	while ((head = load(&ctl->head)) != (reserve = load(&ctl->reserve))) {
+		raise_local(&ctl->last_ts, load(&ctl->nested_ts));
+		swap_local(&ctl->head, &head, reserve);
+	}
+	__atomic_store_n(&ctl->moving, 0, __ATOMIC_RELEASE);
+}
+
+/* Publishes the outermost record, which ends at `own`, and then those of handlers. */
+static inline void publish(struct ky_ring_ctl *ctl, uint64_t head, uint64_t own)
+{
+	/* Releases the record: pairs with the reader's acquire of head. */
+	swap_local(&ctl->head, &head, own);
+	if (ky_unlikely(load(&ctl->reserve) != own))
+		publish_nested(ctl);
 }
 
 /* Writes the record into this ring, which this thread owns. */
@@ -528,15 +543,20 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 {
 	struct ky_ring_ctl *ctl = ctl_of(set, place);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
-	uint64_t oldest, from, head, begin, end, ts;
+	uint64_t oldest, from, head, begin, end, ts, reserved, *clock;
 	bool extended;
 
 	for (;;) {
 		oldest = load_oldest(ctl);
 		from = load(&ctl->reserve);
+		/*
+		 * What this record interrupted is published first, and must not be after last_ts,
+		 * which belongs to the head.
+		 */
+		clock = load(&ctl->head) == from ? &ctl->last_ts : &ctl->nested_ts;
 		begin = ky_head_pos(from, oldest);
 		ts = ky_clock_read(set->geo.clock);
-		ts = KY_MAX(ts, load(&ctl->last_ts));
+		ts = KY_MAX(ts, load(clock));
 		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = block_after(set, begin);
@@ -556,7 +576,8 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 			give_up_oldest(set, place, begin);
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
-		if (swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)))
+		reserved = ky_head(end, (from >> 32) + 1);
+		if (swap_local(&ctl->reserve, &from, reserved))
 			break;
 	}
 	/*
@@ -567,12 +588,12 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 		raise_local(&ctl->window, ky_window(ts));
 	if ((uint32_t)begin != (uint32_t)from)
 		note_block(set, place, from, begin, ts);
-	raise_local(&ctl->last_ts, ts);
+	raise_local(clock, ts);
 	copy_record(ky_geometry_data(&set->geo, place.part->data, place.slot) +
 			    (begin & (ring_size - 1)),
 		id, ts, extended, payload, len, pieces, n_pieces);
-	if (load(&ctl->head) == from)
-		publish(ctl, from);
+	if (clock == &ctl->last_ts)
+		publish(ctl, from, reserved);
 	return KY_WRITE_DONE;
 }
 
