@@ -945,13 +945,18 @@ def mounts_of(pid):
     return found
 
 
+# The kernel unmounts in all namespaces what is mounted on a file that is removed. Other tests remove
+# names of network namespaces.
+OWN_MOUNTS = ("unshare", "-m", "sh", "-c", 'umount -a -t nsfs; exec "$@"', "sh")
+
+
 def test_mounts(k):
     """All mounts of the daemon's namespace; then one is mounted, changed and unmounted."""
     need_collector()
     kymotest.need_mounts()
     point = k.top / "mount point"
     point.mkdir()
-    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-m"))
+    k.daemon = k.spawn_daemon(collector=True, wrap=OWN_MOUNTS)
     wait_for(k.answers, "the daemon")
     run = lambda *args: k.run(["nsenter", "-m", "-t", k.daemon.pid, *args])
     trace = k.record("kymo_mount:*")
@@ -976,7 +981,7 @@ def test_mounts_unseen(k):
     """Changes while no session records are not reported as missed to the next session."""
     need_collector()
     kymotest.need_mounts()
-    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-m"))
+    k.daemon = k.spawn_daemon(collector=True, wrap=OWN_MOUNTS)
     wait_for(k.answers, "the daemon")
     run = lambda *args: k.run(["nsenter", "-m", "-t", k.daemon.pid, *args])
     first = k.record("kymo_mount:*", session="first")
