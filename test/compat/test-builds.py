@@ -191,7 +191,7 @@ def test_where_it_was_installed(k):
 
 
 SWITCHED = """set -eu
-    program=$1
+    program=$1 daemon=$2
     events()
     {
         "$KYMO" record --no-summary -o "$TOP/$1" -e 'hello:*' -- "$program"
@@ -204,7 +204,7 @@ SWITCHED = """set -eu
     switch=/usr/local/sbin/kymo-lttng-switch
     $switch status; events before
     $switch on; $switch on; $switch status; events on
-    ldd "$program" /usr/bin/lttng-sessiond | grep -F 'lttng-ust' | sort -u
+    ldd "$program" "$daemon" | grep -F 'lttng-ust' | sort -u
     $switch off; $switch off; $switch status; events off
 """
 
@@ -220,8 +220,10 @@ def test_system_switch(k):
     install(k)
     top = project(k)
     run(["gcc", "-I.", "-o", "hello", "main.c", "-llttng-ust", "-ldl"], top)
+    (top / "daemon.c").write_text("int main(void) { return 0; }\n")
+    run(["gcc", "-o", "daemon", "daemon.c", "-Wl,--no-as-needed,--unresolved-symbols=ignore-in-shared-libs", "-llttng-ust-ctl"], top)
     shutil.copytree("/etc", k.top / "etc", symlinks=True, ignore=unreadable)
-    done = k.run(["unshare", *options, "sh", "-c", SWITCHED, "sh", top / "hello"], env={"KYMO": str(kymotest.CLI), "TOP": str(k.top)})
+    done = k.run(["unshare", *options, "sh", "-c", SWITCHED, "sh", top / "hello", top / "daemon"], env={"KYMO": str(kymotest.CLI), "TOP": str(k.top)})
     lines = [re.sub(r" \(0x[0-9a-f]*\)|^\s+", "", line) for line in done.stdout.splitlines()]
     check([line.split(":")[0] for line in lines if line.startswith("o")] == ["off", "on", "on", "on", "on", "off", "off", "off", "off"], done.stdout)
     check("before: 0" in lines and "on: 1" in lines and "off: 0" in lines, f"events only while it is on: {done.stdout}{done.stderr}")
