@@ -22,7 +22,8 @@ def own_calls(k, name):
     """Returns strace's lines for the program's own thread."""
     need_program("strace", "strace")
     log = k.top / f"{name}.strace"
-    k.run(["strace", "-f", "-o", log, APPS / name], env=kymotest.IMPATIENT)
+    # root's daemon may run on this machine
+    k.run(["strace", "-f", "-o", log, APPS / name], env={**kymotest.IMPATIENT, "KYMO_RUNDIR_ONLY": "1"})
     lines = log.read_text().splitlines()
     pid = lines[0].split()[0]
     return [line.partition(" ")[2].strip() for line in lines if line.split()[0] == pid]
@@ -53,7 +54,7 @@ def added_calls(k):
 @without_sanitizers
 def test_calls_without_daemon(k):
     added = added_calls(k)
-    check(sum(added.values()) <= 6, f"added system calls: {dict(added)}")
+    check(sum(added.values()) <= 5, f"added system calls: {dict(added)}")
 
 
 @without_sanitizers
@@ -61,7 +62,7 @@ def test_calls_without_session(k):
     """Four more calls: they read the state page."""
     k.start_daemon()
     added = added_calls(k)
-    check(sum(added.values()) <= 10, f"added system calls: {dict(added)}")
+    check(sum(added.values()) <= 9, f"added system calls: {dict(added)}")
 
 
 @without_sanitizers

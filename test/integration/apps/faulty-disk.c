@@ -7,7 +7,8 @@
  *   DISK_FAULT=FILE   describes the fault, which lasts as long as the file exists: "ERROR FROM
  *   SHORT".
  *                     ERROR: the error number. FROM: the first of the process's calls that fails,
- *                     from 1. SHORT: 1 if a write writes a part before it fails.
+ *                     from 1, without counting the writes of watermarks, which depend on time.
+ *                     SHORT: 1 if a write writes a part before it fails.
  *   DISK_SAY=FILE     the file for the names of the calls that failed, one in a line
  */
 #include <dlfcn.h>
@@ -61,19 +62,26 @@ static bool read_fault(struct fault *ret_fault)
 }
 
 /*
- * Returns true if the descriptor lies below DISK_UNDER. It is a file, or the directory in which a
- * name is looked up.
+ * Finds the path below DISK_UNDER of a descriptor: a file, or the directory in which a name is
+ * looked up. Returns false if it lies elsewhere.
  */
-static bool is_under(int fd)
+static bool find_path(int fd, char path[4096])
 {
 	const char *dir = getenv("DISK_UNDER");
-	char link[64], path[4096];
+	char link[64];
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = dir && fd >= 0 ? readlinkat(AT_FDCWD, link, path, sizeof(path) - 1) : -1;
+	n = dir && fd >= 0 ? readlinkat(AT_FDCWD, link, path, 4095) : -1;
 	path[n > 0 ? n : 0] = '\0';
 	return n > 0 && !strncmp(path, dir, strlen(dir));
+}
+
+static bool is_watermark(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && !strcmp(name, "/.watermark");
 }
 
 static void say(const char *name)
@@ -85,11 +93,12 @@ static void say(const char *name)
 /* Returns true and sets errno if the call must fail. Sets *ret_short if it writes a part before. */
 static bool fails(const char *name, int fd, bool *ret_short)
 {
+	char path[4096];
 	struct fault f;
 
-	if (!is_under(fd))
+	if (!find_path(fd, path))
 		return false;
-	n_calls++;
+	n_calls += !is_watermark(path);
 	if (!read_fault(&f) || n_calls < f.from)
 		return false;
 	say(name);
