@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ky_tsdl tsdl = {0};
 	char why[160];
 
-	if (!ky_metadata_text(&text, (const char *)data, size) &&
+	if (ky_metadata_text(&text, (const char *)data, size) >= 0 &&
 		!ky_tsdl_parse(&tsdl, text.data ? text.data : "", text.len, &error))
 		ky_layout_compile(&layout, &tsdl, why, sizeof(why));
 	ky_tsdl_deinit(&tsdl);

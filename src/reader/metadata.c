@@ -28,7 +28,7 @@ static uint32_t get32(const char *p, bool swapped)
 	return swapped ? __builtin_bswap32(v) : v;
 }
 
-/* Appends the text of one packet. Returns the size of the packet, or -EBADMSG. */
+/* Appends the text of one packet. Returns its size, -EBADMSG, or -ENOTSUP if it is compressed. */
 static int64_t add_packet(struct ky_buf *text, const char *p, size_t len, bool swapped)
 {
 	size_t content, packet;
@@ -37,20 +37,23 @@ static int64_t add_packet(struct ky_buf *text, const char *p, size_t len, bool s
 		return -EBADMSG;
 	content = get32(p + AT_CONTENT, swapped) / 8;
 	packet = get32(p + AT_PACKET, swapped) / 8;
-	if (p[AT_COMPRESSION] || p[AT_ENCRYPTION] || content < HEADER_SIZE || packet < content)
+	if (content < HEADER_SIZE || packet < content)
 		return -EBADMSG;
+	if (p[AT_COMPRESSION] || p[AT_ENCRYPTION])
+		return -ENOTSUP;
 	content = KY_MIN(content, len);
 	ky_buf_append(text, p + HEADER_SIZE, content - HEADER_SIZE);
 	return (int64_t)KY_MIN(packet, len);
 }
 
+/* Bytes behind the first packet that are none are left out. */
 static int add_packets(struct ky_buf *text, const char *data, size_t len, bool swapped)
 {
 	for (size_t at = 0; at < len;) {
 		int64_t n = add_packet(text, data + at, len - at, swapped);
 
 		if (n < 0)
-			return (int)n;
+			return at && n == -EBADMSG ? 1 : (int)n;
 		at += (size_t)n;
 	}
 	return 0;
@@ -61,12 +64,15 @@ int ky_metadata_text(struct ky_buf *text, const char *data, size_t len)
 	uint32_t first = len >= sizeof(first) ? get32(data, false) : 0;
 	int r = 0;
 
-	/* After a crash, a file system may leave zeros behind the text. */
-	if (first == MAGIC || first == __builtin_bswap32(MAGIC))
+	if (first == MAGIC || first == __builtin_bswap32(MAGIC)) {
 		r = add_packets(text, data, len, first != MAGIC);
-	else
-		ky_buf_append(text, data, strnlen(data, len));
-	return r ? r : text->error;
+		return text->error ? text->error : r;
+	}
+	/* After a crash, a file system may leave zeros behind the text. */
+	while (len && !data[len - 1])
+		len--;
+	ky_buf_append(text, data, len);
+	return text->error;
 }
 
 static int read_file(struct ky_buf *to, int fd)

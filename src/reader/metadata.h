@@ -11,8 +11,10 @@
 #define KY_METADATA_MAX ((size_t)256 << 20)
 
 /*
- * Appends the text to *text; the caller deinits it in any case. Returns 0, -EBADMSG if a packet is
- * invalid, -EFBIG, or the error of open() or read().
+ * Appends the text to *text; the caller deinits it in any case. Returns 0, or 1 if the file has
+ * bytes behind its packets that are none and were left out; -EBADMSG if the first packet is
+ * invalid, -ENOTSUP if a packet is compressed or encrypted, -EFBIG, or the error of open() or
+ * read().
  */
 int ky_metadata_read(struct ky_buf *text, const char *path);
 /* Does the same with a file in memory. */

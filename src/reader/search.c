@@ -183,13 +183,18 @@ static int read_metadata(struct ky_trace_reader *r, struct ky_buf *text, const c
 	e = ky_metadata_read(text, path);
 	if (e < 0)
 		ky_reader_fail(r, e, "cannot read the trace: %s: %s", path,
-			e == -EBADMSG ? "this is no metadata of CTF" : strerror(-e));
+			e == -EBADMSG	? "this is no metadata of CTF"
+			: e == -ENOTSUP ? "it is compressed or encrypted"
+					: strerror(-e));
 	else if (!text->len)
 		e = ky_reader_fail(r, -ENODATA,
 			"cannot read the trace: %s is empty: nothing is recorded yet, or the disk was full",
 			path);
+	else if (e && !r->options.is_growing)
+		ky_reader_warn(r,
+			"%s ends in bytes that are no metadata: what is before them is used", path);
 	free(path);
-	return e;
+	return KY_MIN(e, 0);
 }
 
 void ky_search_drop_files(struct ky_trace_reader *r, size_t first)

@@ -207,7 +207,9 @@ int ky_trace_describe(
 	t->json_origin_len = strlen(t->json_origin);
 	t->is_kymo = is_kymo(&t->tsdl);
 	if (t->tsdl.is_cut && !r->options.is_growing)
-		ky_reader_warn(r, "%s/metadata ends within a block: full blocks are used", t->dir);
+		ky_reader_warn(r,
+			"%s/metadata ends within a block or comment: what is complete is used",
+			t->dir);
 	return ky_trace_find_gaps(r, t->dir, text);
 }
 

@@ -7,9 +7,10 @@ void ky_lexer_init(struct ky_lexer *l, struct ky_names *names, const char *text,
 		.p = text, .end = text + len, .names = names, .line = 1, .line_start = text};
 }
 
+/* After a crash, a file system may leave zeros in a file. */
 static bool is_space(char c)
 {
-	return c == ' ' || (c >= '\t' && c <= '\r');
+	return c == ' ' || (c >= '\t' && c <= '\r') || !c;
 }
 
 static bool is_digit(char c)
@@ -59,9 +60,8 @@ static void skip_comment(struct ky_lexer *l)
 	l->p += 2;
 	while (l->p < l->end && !starts(l, "*/"))
 		step(l);
-	if (l->p == l->end)
-		l->error = "a comment is not closed";
-	else
+	l->is_cut = l->p == l->end;
+	if (!l->is_cut)
 		l->p += 2;
 }
 

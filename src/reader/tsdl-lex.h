@@ -31,6 +31,7 @@ struct ky_lexer {
 	unsigned line;
 	const char *line_start;
 	const char *error; /* why the text ends here; NULL: no error */
+	bool is_cut;	   /* the text ended within a comment */
 };
 
 void ky_lexer_init(struct ky_lexer *l, struct ky_names *names, const char *text, size_t len);

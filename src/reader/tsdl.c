@@ -44,18 +44,6 @@ static void parse_assignment(struct ky_parser *p, set_fn set, void *block)
 	ky_parse_expect(p, ';', "';'");
 }
 
-static void parse_block(struct ky_parser *p, set_fn set, void *block)
-{
-	size_t scope = ky_parse_enter_scope(p);
-
-	ky_parse_expect(p, '{', "'{'");
-	while (!p->failed && !ky_parse_accept(p, '}')) {
-		if (!ky_parse_declaration(p))
-			parse_assignment(p, set, block);
-	}
-	ky_parse_leave_scope(p, scope);
-}
-
 /* Scopes of fields must be structures. */
 static void set_scope(struct ky_parser *p, const struct ky_type **scope, const struct ky_type *type)
 {
@@ -199,6 +187,19 @@ static void set_nothing(struct ky_parser *p, void *block, const char *key, const
 {
 }
 
+/* An environment has no types of its own: any word may name an entry. */
+static void parse_block(struct ky_parser *p, set_fn set, void *block)
+{
+	size_t scope = ky_parse_enter_scope(p);
+
+	ky_parse_expect(p, '{', "'{'");
+	while (!p->failed && !ky_parse_accept(p, '}')) {
+		if (set == set_env || !ky_parse_declaration(p))
+			parse_assignment(p, set, block);
+	}
+	ky_parse_leave_scope(p, scope);
+}
+
 static void parse_trace(struct ky_parser *p)
 {
 	if (p->has_trace)
@@ -339,6 +340,7 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 	ky_parse_next(&p);
 	while (!p.failed && !ky_parse_at(&p, KY_TOKEN_END))
 		parse_next(&p);
+	t->is_cut |= p.lexer.is_cut;
 	if (!p.failed)
 		finish(&p);
 	free(p.declared);

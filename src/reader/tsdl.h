@@ -135,7 +135,7 @@ struct ky_tsdl {
 	struct ky_arena arena; /* all strings, types and arrays below */
 	struct ky_names names;
 	bool is_ctf2; /* names are shown as they are; roles of fields are explicit */
-	bool is_cut;  /* the text ended within a block, which was left out */
+	bool is_cut;  /* the text ended within a block or comment, which was left out */
 	bool big_endian;
 	bool has_uuid;
 	uint8_t uuid[16];

@@ -214,6 +214,8 @@ AS_BABELTRACE2 = {
     "metadata-packets-big": (in_packets(BARE.replace("le;", "be;") + ONE, ">", 100, 40), {"s": b"\1\2"}),
     "metadata-packets-other": (in_packets(BARE + ONE, ">", 77, 40), {"s": b"\1\2"}),
     "metadata-packets-cut": (in_packets(BARE + ONE, "<", 200, 100)[:-30], {"s": b"\1\2"}),
+    "metadata-packets-and-more": (in_packets(BARE + ONE, "<", 4096, 4000) + b"no packet", {"s": b"\1\2"}),
+    "comment-not-closed": (BARE + ONE + "/* the end is", {"s": b"\1\2"}),
     "crlf": ((BARE + ONE).replace("\n", "\r\n"), {"s": b"\1\2"}),
     "text-arrays": (BARE + 'typealias integer { size = 8; align = 8; encoding = UTF8; } := c;\nevent { name = "e"; fields := struct { c g[2][4]; c z[0]; enum : c { a = 97 } e[3]; c x; }; };\n', {"s": b"ab\0\0cdefxyz!"}),
     "scopes": (BARE.replace("};\n", " packet.header := struct { u8 h; }; };\n") + "stream { packet.context := struct { u8 n; }; event.context := struct { u8 m; }; };\n"
@@ -241,6 +243,7 @@ AS_BABELTRACE2 = {
     "many-labels": (BARE + 'event { name = "e"; fields := struct { enum : integer { size = 16; } { ' + ", ".join(f"l{i} = {3 * i} ... {3 * i + 4}" for i in range(500)) + " } a; }; };\n", {"s": struct.pack("<5H", 0, 4, 777, 1501, 1505)}),
     "shadowed": (BARE + 'typealias integer { size = 8; } := t;\nevent { name = "e"; fields := struct { t n; struct { typealias integer { size = 16; align = 8; } := t; t n; u8 inner[n]; } s; u8 outer[n]; t last; }; };\n', {"s": b"\1\2\0\x11\x12\x21\x31"}),
     "empty": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } s; struct { } x[n]; u8 z[0]; u8 q[n]; string t[n]; }; };\n', {"s": b"\0\2\1\2a\0b\0"}),
+    "env-keywords": (BARE + 'env { event = "a"; struct = 3; trace.enum = 4; hostname = "h"; };\n' + ONE, {"s": b"\1"}),
     "env-empty": (BARE + 'env { hostname = ""; };\n' + ONE, {"s": b"\1"}),
     "env-all-empty": (BARE + 'env { hostname = ""; procname = ""; vpid = 0x5; };\n' + ONE, {"s": b"\1"}),
     "empty-arrays": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } x[42]; }; };\n', {"s": b"\0\2"}),
@@ -282,6 +285,10 @@ def test_where_babeltrace2_is_wrong(k):
     equal(view(k, early)[0], [b"[-4.999999999] (+?.?????????) e: { a = 2 }"], "babeltrace2 gives up")
     far = write(k, "after-2262", BARE + "clock { name = c; freq = 1; };\nstream { event.header := struct { u64 timestamp; }; };\n" + ONE, s=struct.pack("<QBQB", 5, 1, 10**12, 2))
     check(len(view(k, far)[0]) == 2, "babeltrace2 gives up at a time that it cannot show")
+    zeros = write(k, "zeros", BARE + "\0" * 9 + ONE + "\0" * 9, s=b"\1")
+    equal(view(k, zeros), ([b"e: { a = 1 }"], ""), "babeltrace2 takes no zeros, which a crash may leave in a file")
+    coded = write(k, "compressed", in_packets(BARE + ONE, "<", 4096, 4000)[:32] + b"\1" + bytes(4064), s=b"\1")
+    check(b"metadata: it is compressed" in run(k, CLI, "view", coded).stderr, "compressed metadata")
     empty = write(k, "no-bits", BARE + 'event { name = "e"; fields := struct { }; };\n', s=b"\1")
     check(view(k, empty)[0] == [], "an event of no bits would never end")
 
