@@ -836,6 +836,7 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	s->event_context = build_scope(c, SCOPE_EVENT_CONTEXT, from->event_context);
 	if (n_events > 1 && !c->failed && !has_role(s->event_header, KY_ROLE_EVENT_ID))
 		fail(c, "several events, and no 'id' in the event header");
+	s->default_id = n_events == 1 ? events[0].id : 0;
 	s->discarded_bits = width_of(s->packet_context, KY_ROLE_DISCARDED);
 	s->seq_bits = width_of(s->packet_context, KY_ROLE_PACKET_SEQ);
 	s->begin_bits = width_of(s->packet_context, KY_ROLE_TIMESTAMP_BEGIN);

@@ -167,6 +167,7 @@ struct ky_stream_class {
 	struct ky_node *packet_context, *event_header, *event_context; /* or NULL */
 	struct ky_short_head short_head;
 	const struct ky_trace_clock *clock; /* clock of its timestamps, or NULL */
+	uint64_t default_id;		    /* of events whose header has no id */
 	unsigned discarded_bits;	    /* width of events_discarded; 0: absent */
 	unsigned seq_bits;		    /* width of packet_seq_num; 0: absent */
 	unsigned begin_bits, end_bits;	    /* width of timestamp_begin, _end; 0: absent */

@@ -60,7 +60,9 @@ static int check_sizes(struct ky_packet_head *p, const struct ky_decoder *d, uin
 		if (!has(d, KY_ROLE_CONTENT_SIZE))
 			p->content_bits = p->packet_bits;
 	}
-	if (p->packet_bits % 8 && !has(d, KY_ROLE_PACKET_SIZE) && p->packet_bits < UINT64_MAX - 8)
+	if (p->content_bits <= p->packet_bits - p->packet_bits % 8)
+		p->packet_bits -= p->packet_bits % 8;
+	else if (p->packet_bits < UINT64_MAX - 8)
 		p->packet_bits = ky_align_up(p->packet_bits, 8);
 	return p->packet_bits && p->packet_bits % 8 == 0 && p->content_bits <= p->packet_bits &&
 			       d->pos <= p->content_bits
@@ -692,7 +694,7 @@ static inline bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
 		return true;
 	if (c->event_header && ky_decode(d, c->event_header, NULL) < 0)
 		return false;
-	*ret_id = has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : 0;
+	*ret_id = has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : c->default_id;
 	return true;
 }
 

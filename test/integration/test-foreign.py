@@ -216,6 +216,8 @@ AS_BABELTRACE2 = {
     "metadata-packets-cut": (in_packets(BARE + ONE, "<", 200, 100)[:-30], {"s": b"\1\2"}),
     "metadata-packets-and-more": (in_packets(BARE + ONE, "<", 4096, 4000) + b"no packet", {"s": b"\1\2"}),
     "comment-not-closed": (BARE + ONE + "/* the end is", {"s": b"\1\2"}),
+    "only-event": (BARE + 'event { name = "e"; id = 5; fields := struct { u8 a; }; };\n', {"s": b"\1\2"}),
+    "event-without-name": (BARE + 'event { name = ""; fields := struct { u8 a; }; };\n', {"s": b"\1\2"}),
     "crlf": ((BARE + ONE).replace("\n", "\r\n"), {"s": b"\1\2"}),
     "text-arrays": (BARE + 'typealias integer { size = 8; align = 8; encoding = UTF8; } := c;\nevent { name = "e"; fields := struct { c g[2][4]; c z[0]; enum : c { a = 97 } e[3]; c x; }; };\n', {"s": b"ab\0\0cdefxyz!"}),
     "scopes": (BARE.replace("};\n", " packet.header := struct { u8 h; }; };\n") + "stream { packet.context := struct { u8 n; }; event.context := struct { u8 m; }; };\n"
@@ -253,6 +255,7 @@ AS_BABELTRACE2 = {
         {name: MAGIC + bytes([stream, instance, 5, instance, 9, instance]) for name, stream, instance in
             (("a", 7, 9), ("c_10", 7, 3), ("c_2", 7, 2), ("b", 7, 4), ("z", 0, 1), ("y", 0, 8))}),
     "context-only": (BARE + 'stream { event.context := struct { u8 c; }; };\nevent { name = "e"; context := struct { u8 d; }; };\n', {"s": b"\1\2\3\4"}),
+    "odd-packet-size": (WITH_MAGIC + SIZED + ONE, {"s": (lambda p: p[:8] + struct.pack("<I", len(p) * 8 + 4) + p[12:])(sized(0, 5, 9, b"\1\2")) + sized(0, 12, 12, b"\3")}),
     "instances": (WITH_MAGIC + SIZED + ONE, {n: sized(0, 5, 6, b"\7") + sized(3, 15, 16, b"\x08") for n in ("b", "a", "c")}),
     "big": (BARE.replace("le;", "be;") + 'event { name = "e"; fields := struct { integer { size = 3; } a; integer { size = 13; signed = 1; } b; integer { size = 16; byte_order = le; } c; floating_point { exp_dig = 8; mant_dig = 24; align = 1; } f; }; };\n', {"s": b"\xa5\x5a\x01\x02\x3f\x80\x00\x00"}),
     "floats": (BARE + 'event { name = "e"; fields := struct { integer { size = 3; } a; floating_point { exp_dig = 8; mant_dig = 24; align = 1; } f; floating_point { exp_dig = 11; mant_dig = 53; align = 2; byte_order = le; } d; integer { size = 4; } e; }; };\n', {"s": bytes(range(0x30, 0x3d))}),
