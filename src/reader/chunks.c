@@ -110,3 +110,58 @@ int ky_chunks_connect(struct ky_stream *const *streams, size_t n)
 	free(v);
 	return r;
 }
+
+/* The last packet that the files up to here have. */
+struct reached {
+	bool is_known;
+	uint64_t number, begin; /* clock */
+};
+
+/* True if an earlier file has the packet whose head was decoded. Else it is the last one now. */
+static bool is_repeated(struct reached *r, const struct ky_decoder *d)
+{
+	uint64_t number = ky_role_or(d, KY_ROLE_PACKET_SEQ, 0);
+	uint64_t begin = ky_role_or(d, KY_ROLE_TIMESTAMP_BEGIN, 0);
+
+	if (r->is_known && number <= r->number && begin <= r->begin)
+		return true;
+	*r = (struct reached){true, number, begin};
+	return false;
+}
+
+/* Reads the heads of the packets of a file. */
+static int skip_repeated(struct ky_walk *w, size_t file, struct reached *r)
+{
+	struct ky_file *f = &w->stream->files[file];
+	struct ky_packet_head p;
+	uint64_t offset = 0;
+	int e = 0;
+
+	while (offset < f->size) {
+		e = ky_walk_peek(w, file, offset, &p);
+		if (e)
+			break;
+		if (is_repeated(r, &w->d) && f->first == offset)
+			f->first = KY_MIN(offset + p.packet_bits / 8, f->size);
+		offset += p.packet_bits / 8;
+	}
+	return e == -ENOMEM ? e : 0;
+}
+
+int ky_chunks_skip_repeated(struct ky_stream *s, struct ky_packets *packets)
+{
+	const struct ky_stream_class *class = s->files[0].class;
+	const struct ky_select all = KY_SELECT_ALL;
+	struct reached reached = {0};
+	struct ky_walk w;
+	int e = 0;
+
+	if (s->files[0].trace == s->files[s->n_files - 1].trace || s->files[0].trace->is_kymo ||
+		!class || !class->seq_bits || !class->begin_bits)
+		return 0;
+	ky_walk_init(&w, s, &all, packets, NULL);
+	for (size_t i = 0; i < s->n_files && !e; i++)
+		e = skip_repeated(&w, i, &reached);
+	ky_walk_deinit(&w);
+	return e;
+}

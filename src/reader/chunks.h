@@ -18,4 +18,11 @@ bool ky_chunks_are_of_session(const struct ky_trace *x, const struct ky_trace *y
  */
 int ky_chunks_connect(struct ky_stream *const *streams, size_t n);
 
+/*
+ * Finds the packets at the begin of files that earlier files of the stream have, too: two snapshots
+ * of one session that another tracer took. Such a file is read from the others on. Returns 0 or
+ * -ENOMEM.
+ */
+int ky_chunks_skip_repeated(struct ky_stream *s, struct ky_packets *packets);
+
 #endif

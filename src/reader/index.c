@@ -266,8 +266,10 @@ static void add_entries(struct builder *b, uint32_t file)
 	n = count_entries(x, f, &e);
 	if (n && !is_right(b, file, &e))
 		n = 0;
-	for (uint64_t i = 0; i < n && !b->error && get_entry(x, i, &e); i++)
-		add_packet(b, file, &e);
+	for (uint64_t i = 0; i < n && !b->error && get_entry(x, i, &e); i++) {
+		if (e.offset >= f->first)
+			add_packet(b, file, &e);
+	}
 	ky_close(x->fd);
 	free(x);
 }
@@ -279,7 +281,7 @@ static void add_file(struct builder *b, uint32_t file, bool is_growing)
 
 	if (file > s->index_file || !s->has_packets) {
 		s->index_file = file;
-		s->index_offset = 0;
+		s->index_offset = s->files[file].first;
 		if (b->has_times && !s->files[file].data)
 			add_entries(b, file);
 	}

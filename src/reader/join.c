@@ -172,6 +172,10 @@ static int measure_streams(struct ky_trace_reader *r)
 		struct ky_stream *s = r->streams[i];
 		uint64_t n_before = s->n_bytes;
 
+		if (!r->options.is_growing && !s->has_index)
+			e = ky_chunks_skip_repeated(s, &packets);
+		if (e)
+			break;
 		if (r->options.is_growing || s->has_index)
 			e = ky_index_build(s, r->options.is_growing, &packets);
 		s->n_bytes = 0;

@@ -66,6 +66,7 @@ KYMO_READER_API int kymo_packets_next(struct kymo_packets *packets, struct kymo_
 		struct ky_packet_head head;
 		int r;
 
+		p->offset = KY_MAX(p->offset, f->first);
 		if (p->offset >= f->size)
 			continue;
 		r = ky_walk_peek(&p->walk, p->file, p->offset, &head);

@@ -939,7 +939,7 @@ static bool open_next(struct ky_walk *w)
 			return false;
 		}
 		w->file++;
-		w->offset = 0;
+		w->offset = current_file(w)->first;
 		w->is_wide = false;
 		w->file_error = 0;
 	}

@@ -74,6 +74,7 @@ struct ky_file {
 	uint64_t begin;	   /* clock */
 	uint64_t position; /* of its first record in the ring, if Kymo recorded it */
 	bool is_cut;	   /* earlier packets of the stream are not in this trace */
+	uint64_t first;	   /* offset of the first packet that earlier files do not have */
 };
 
 /* A packet at which a walk may begin: what is known of the stream before it. */

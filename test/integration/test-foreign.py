@@ -296,6 +296,30 @@ def test_where_babeltrace2_is_wrong(k):
     check(view(k, empty)[0] == [], "an event of no bits would never end")
 
 
+def test_repeated(k):
+    """
+    Two snapshots of one session of another tracer have some packets in common: each is read once,
+    by babeltrace2 too. A packet of an earlier number that is later is none of them.
+    """
+    ident = uuid.UUID(int=7)
+    metadata = TYPES + f'trace {{ major = 1; minor = 8; byte_order = le; uuid = "{ident}"; packet.header := struct {{ u32 magic; u8 uuid[16]; u8 stream_id; u8 stream_instance_id; }}; }};\nclock {{ name = c; freq = 1000; }};\n' + \
+        "stream { id = 0; packet.context := struct { u32 content_size; u32 packet_size; u8 events_discarded; u64 timestamp_begin; u64 timestamp_end; u8 packet_seq_num; }; event.header := struct { u64 timestamp; }; };\n" + ONE
+    def packet(number, begin):
+        events = b"".join(struct.pack("<QB", begin + i, number * 10 + i) for i in range(number))
+        size = (22 + 26 + len(events)) * 8
+        return MAGIC + ident.bytes + bytes([0, 3]) + struct.pack("<IIBQQB", size, size, 0, begin, begin + 9, number) + events
+    ring = [packet(i, 10 * i) for i in range(1, 8)]
+    top = k.top / "snapshots"
+    top.mkdir()
+    for name, packets in (("0", ring[:4]), ("1", ring[2:5]), ("2", ring[1:7])):
+        write(k, f"snapshots/{name}", metadata, s=b"".join(packets))
+    check(compare(k, top), "babeltrace2 aborts")
+    equal([len(view(k, top)[0]), k.kymo_json("stat", str(top))["events"]], [28, 28], "events")
+    equal(run(k, CLI, "view", "--begin=0.051", top).stdout.count(b"\n"), 4 + 6 + 7, "events from a time on")
+    write(k, "snapshots/3", metadata, s=packet(2, 100))
+    equal(len(view(k, top)[0]), 30, "events with those of a number that began again")
+
+
 def test_counts(k):
     """If a counter falls and rises, its highest value counts; one that wraps continues."""
     for name, bits, values, wanted in (("falls", 64, [5, 9, 7, 9, 12, 0, 3, 12], 12), ("wraps", 8, [250, 4, 3, 4, 10], 266), ("first", 64, [40], 40)):
