@@ -56,6 +56,19 @@ static bool is_special(const char *path)
 	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+/* Tables that are written among the files of a trace would be read as such. */
+static bool is_trace(const struct cli *cli, const char *path)
+{
+	struct stat to, st;
+
+	for (size_t i = 0; i < cli->args.n_pos && !stat(path, &to); i++) {
+		if (!stat(cli->args.pos[i], &st) && st.st_dev == to.st_dev &&
+			st.st_ino == to.st_ino)
+			return true;
+	}
+	return false;
+}
+
 static int check_options(struct cli *cli, const struct format **ret_format, const char **ret_path)
 {
 	const char *to = cli_get(cli, "to"), *path = cli_get(cli, "output");
@@ -77,6 +90,8 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 	if (is_special(path))
 		return cli_fail(cli, "exists", "export: %s is no regular file%s", path,
 			f->is_stream ? ": -o - writes to the standard output" : "");
+	if (is_trace(cli, path))
+		return cli_usage(cli, "%s is the trace itself: give -o another name", path);
 	if (!strcmp(path, "-"))
 		cli->result = stderr;
 	*ret_format = f;

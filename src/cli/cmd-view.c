@@ -118,6 +118,7 @@ static bool is_before_tail(struct view *v, const struct ky_item *item)
 	bool skips = v->n_skipped;
 
 	v->n_skipped -= skips && item->kind == KY_ITEM_EVENT;
+	v->any |= skips;
 	return skips;
 }
 
@@ -178,7 +179,7 @@ static int finish(struct view *v, int r, const char *path)
 		return cli_fail(v->cli, "failed", "cannot read the trace: %s", strerror(-r));
 	if (!v->any)
 		cli_warn(v->cli, "no event in %s%s", path,
-			cli_select_is_given(&v->selection) ? " is selected" : "");
+			cli_select_is_given(&v->selection) || v->fields.n ? " is selected" : "");
 	/* The events were the objects; none follows. */
 	v->cli->printed = true;
 	return CLI_OK;
@@ -227,10 +228,21 @@ static int parse_fields(struct view *v, struct cli *cli)
 	return CLI_OK;
 }
 
+/* Warns of names that no event has: they are probably mistyped. More may come later. */
+static void warn_missing(struct view *v, const bool *is_found)
+{
+	for (size_t k = 0; k < v->fields.n; k++) {
+		if (!is_found[k] && !cli_has(v->cli, "follow"))
+			cli_warn(v->cli, "no event of the trace has a field or context '%s'",
+				v->names[k]);
+	}
+}
+
 /* Finds the fields of each class; classes that have none of them are not wanted. 0 or -ENOMEM. */
 static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uint8_t *want)
 {
 	struct ky_field_ref **of_class = calloc(reader->n_classes + 1, sizeof(*of_class));
+	bool is_found[MAX_FIELDS] = {false};
 
 	if (!of_class)
 		return -ENOMEM;
@@ -243,12 +255,16 @@ static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uin
 			return -ENOMEM;
 		of_class[i] = f;
 		for (size_t k = 0; k < v->fields.n; k++) {
-			any |= ky_field_find(&f[k], reader->classes[i], v->names[k]);
+			bool is_there = ky_field_find(&f[k], reader->classes[i], v->names[k]);
+
+			any |= is_there;
+			is_found[k] |= is_there;
 			/* Lines are made when the record may be out of reach. */
 			f[k].place = KY_FIELD_ANYWHERE;
 		}
 		want[i] = any ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
 	}
+	warn_missing(v, is_found);
 	return 0;
 }
 
@@ -307,7 +323,7 @@ static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 
 	if (ky_query_slices(&v->query, N_TAIL_SLICES, 0, &slices, &n_slices) < 0)
 		return -ENOMEM;
-	for (size_t i = n_slices; i-- > 0 && n < n_wanted && more >= 0;) {
+	for (size_t i = n_slices; i-- > 0 && n < KY_MAX(n_wanted, (uint64_t)1) && more >= 0;) {
 		more = count_slice(v, want, &slices[i]);
 		n += more > 0 ? (uint64_t)more : 0;
 		v->query.select.has_slice_begin = slices[i].has_slice_begin;

@@ -362,8 +362,9 @@ static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_l
 	int error = d ? 0 : -errno;
 
 	if (error == -ENOTDIR)
-		return ky_reader_fail(
-			r, error, "%s is no trace: give the directory that holds it", dir);
+		return ky_reader_fail(r, error,
+			"%s is a file: give the directory of a trace, which has a file 'metadata'; unpack an archive first",
+			dir);
 	if (error)
 		return ky_reader_fail(
 			r, error, "cannot read the trace: %s: %s", dir, strerror(-error));

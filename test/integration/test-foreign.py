@@ -296,6 +296,20 @@ def test_where_babeltrace2_is_wrong(k):
     check(view(k, empty)[0] == [], "an event of no bits would never end")
 
 
+def test_mistakes(k):
+    """A name or path that is wrong is reported, and nothing is written into the trace."""
+    trace = write(k, "mistakes", BARE + ONE, s=b"\1\2\3")
+    for command, status, lines, word in (
+            (["view", "--fields=a,zz", trace], 0, 3, "field or context 'zz'"),
+            (["view", "--fields=zz", trace], 0, 0, "is selected"),
+            (["view", "--tail=0", trace], 0, 0, ""),
+            (["view", trace / "s"], 1, 0, "s is a file: give the directory"),
+            (["export", trace, "--to=csv", "-o", trace / ".." / "mistakes"], 2, 0, "is the trace itself")):
+        done = run(k, CLI, *command)
+        check((done.returncode, done.stdout.count(b"\n")) == (status, lines) and word in done.stderr.decode() and bool(word) == bool(done.stderr), f"{command}: {done}")
+    equal(sorted(os.listdir(trace)), ["metadata", "s"], "files of the trace")
+
+
 def test_repeated(k):
     """
     Two snapshots of one session of another tracer have some packets in common: each is read once,
