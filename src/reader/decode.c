@@ -92,8 +92,11 @@ static void set_role(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 	d->have |= 1u << n->role;
 }
 
-/* LEB128: seven bits in each byte, the lowest first. The highest bit of the last byte is 0. */
-static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v)
+/*
+ * LEB128: seven bits in each byte, the lowest first. The highest bit of the last byte is 0.
+ * *ret_bits: how many bits of the number are there, which matters if it is a part of the clock.
+ */
+static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v, unsigned *ret_bits)
 {
 	uint64_t v = 0;
 	unsigned shift = 0;
@@ -109,6 +112,7 @@ static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v)
 		if (is_signed && byte & 0x40 && shift + 7 < 64)
 			v |= ~(uint64_t)0 << (shift + 7);
 		*ret_v = v;
+		*ret_bits = KY_MIN(shift + 7, 64u);
 		return true;
 	}
 	return false;
@@ -116,10 +120,11 @@ static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v)
 
 static inline int decode_int(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
+	unsigned bits = n->size;
 	uint64_t v;
 
 	if (n->is_leb) {
-		if (!read_leb(d, n->is_signed, &v))
+		if (!read_leb(d, n->is_signed, &v, &bits))
 			return -EBADMSG;
 	} else {
 		if (n->size > d->end - d->pos)
@@ -132,7 +137,7 @@ static inline int decode_int(struct ky_decoder *d, const struct ky_node *n, stru
 	if (n->role)
 		set_role(d, n, v);
 	if (n->is_clock)
-		ky_move_clock(d, n, v);
+		ky_move_clock(d, bits, v);
 	return out ? emit(out, n, (struct ky_value){.u = v}) : 0;
 }
 

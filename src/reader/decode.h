@@ -154,13 +154,13 @@ static inline int64_t ky_step_signed(const struct ky_step *s, const uint8_t *at)
  * Sets the clock to a timestamp. One of fewer than 64 bits is the low part of the next value that
  * ends in it.
  */
-static inline void ky_move_clock(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
+static inline void ky_move_clock(struct ky_decoder *d, unsigned bits, uint64_t v)
 {
-	uint64_t mask = n->size == 64 ? ~(uint64_t)0 : ((uint64_t)1 << n->size) - 1;
+	uint64_t mask = bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
 	uint64_t low = d->clock & mask;
 
 	v &= mask;
-	if (n->size < 64 && v < low)
+	if (bits < 64 && v < low)
 		d->clock += mask + 1;
 	d->clock = (d->clock & ~mask) | v;
 }
@@ -184,7 +184,7 @@ static inline bool ky_decode_short_head(
 	d->pos = at + h->bits;
 	d->slots[h->id->slot] = id;
 	d->slots[h->time->slot] = time;
-	ky_move_clock(d, h->time, time);
+	ky_move_clock(d, h->time->size, time);
 	*ret_id = id;
 	return true;
 }

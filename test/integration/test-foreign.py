@@ -486,6 +486,11 @@ def test_ctf2_packets(k):
         {"type": "event-record-class", "name": "e", "specific-context-field-class": structure(("d", "u8"))})
     equal(view(k, write(k, "aliased", aliased, s=b"\1\2\3\4\5\x07\6\7"))[0],
         [b"[00:00:05.009000000] (+?.?????????) e: { c = 3 }, { d = 4 }", b"[00:00:05.014000000] (+0.005000000) e: { c = 6 }, { d = 7 }"], "with a clock")
+    short = fragments({"type": "clock-class", "id": "k", "frequency": 1000000000},
+        {"type": "data-stream-class", "default-clock-class-id": "k", "event-record-header-field-class": structure(("t", dict(LEB, roles=["default-clock-timestamp"])))},
+        {"type": "event-record-class", "name": "e", "payload-field-class": structure(("a", unsigned(8)))})
+    equal([line.split()[0] for line in view(k, write(k, "short-times", short, s=b"\x05\1" + b"\xe8\x07\2" + b"\3\3"))[0]],
+        [b"[00:00:00.000000005]", b"[00:00:00.000001000]", b"[00:00:00.000001027]"], "times of 7, 14 and 7 bits")
     for seed in SEEDS[:len(SEEDS) // 3]:
         trace = ctf.Trace(seed)
         directory = trace.write(k.top / f"both{seed}")
