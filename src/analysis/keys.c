@@ -3,15 +3,15 @@
 
 #include "reader/format.h"
 
-#define MAX_FIELDS 3 /* that one name may stand for */
+#define MAX_FIELDS 4 /* that one name may stand for */
 
-/* Fields that a name stands for: the first one that an event has. */
+/* Fields that a name stands for: the first one that an event has. perf names its own perf_*. */
 static const struct {
 	const char *name;
 	const char *fields[MAX_FIELDS + 1];
 } aliases[] = {
-	{"process", {"vpid", "pid"}},
-	{"thread", {"vtid", "tid", "span_tid"}},
+	{"process", {"vpid", "pid", "perf_pid"}},
+	{"thread", {"vtid", "tid", "span_tid", "perf_tid"}},
 	{"cpu", {"cpu_id"}},
 };
 

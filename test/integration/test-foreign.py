@@ -310,6 +310,14 @@ def test_mistakes(k):
     equal(sorted(os.listdir(trace)), ["metadata", "s"], "files of the trace")
 
 
+def test_perf(k):
+    """The threads of a trace that `perf data convert --to-ctf` writes have names of their own."""
+    trace = write(k, "perf", BARE + 'event { name = "cycles"; fields := struct { u8 perf_ip; u8 perf_tid; u8 perf_pid; }; };\n', s=bytes([1, 12, 10, 2, 11, 10]))
+    for by, wanted in (("process", [(10, 2)]), ("thread", [(11, 1), (12, 1)])):
+        groups = k.kymo_json("stat", str(trace), f"--by={by}")["groups"]
+        equal(sorted((int(g["key"]), g["events"]) for g in groups), wanted, by)
+
+
 def test_repeated(k):
     """
     Two snapshots of one session of another tracer have some packets in common: each is read once,
