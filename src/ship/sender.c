@@ -344,13 +344,20 @@ static struct sender_file *file_numbered(const struct sender *s, uint32_t number
 static int handle_have(struct link *l, const struct segment *g, const uint8_t *payload)
 {
 	char path[SEGMENT_PATH_MAX + 1];
+	_cleanup_close_ int here = -1;
 	struct sender_file *f;
 
 	snprintf(path, sizeof(path), "%.*s", (int)g->length, (const char *)payload);
+	if (!segment_path_valid(path, strlen(path)))
+		return 0;
+	/* Each file takes time at each look: a receiver must not add some that are not here. */
+	here = sender_file_open(l->s, path);
+	if (here < 0)
+		return 0;
 	f = sender_file_get(l->s, path);
 	if (f)
 		f->sent = f->acked = g->offset;
-	return f || !segment_path_valid(path, strlen(path)) ? 0 : -ENOMEM;
+	return f ? 0 : -ENOMEM;
 }
 
 static int handle_ack(struct link *l, const struct segment *g)

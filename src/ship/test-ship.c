@@ -849,6 +849,35 @@ static void test_packer(void **state)
 }
 
 /* A receiver knows beforehand how many bytes a segment becomes. */
+/* Files that a trace does not have do not become files of the sender. */
+static void test_files_of_no_trace(void **state)
+{
+	const struct segment ready = {.type = SEGMENT_READY};
+	uint8_t bytes[SEGMENT_HEAD];
+	struct sender s;
+	char name[16];
+	struct made m;
+	int pair[2];
+
+	make_trace(&m, "no-trace");
+	add_packet(&m, 100);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "x%u", i);
+		send_head(pair[1], SEGMENT_HAVE, 5, name);
+	}
+	segment_encode(&ready, bytes);
+	assert_int_equal(send(pair[1], bytes, sizeof(bytes), 0), sizeof(bytes));
+	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+	assert_int_equal(sender_run(&s, pair[0], -1), -ECONNRESET);
+	assert_in_range(s.n_files, 1, 10);
+	sender_deinit(&s);
+	close(pair[0]);
+	close(pair[1]);
+	free_trace(&m);
+}
+
 static void test_hostile_packed(void **state)
 {
 	char far[128], path[256], zeros[4096] = "";
@@ -972,6 +1001,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
 		cmocka_unit_test(test_packer),
+		cmocka_unit_test(test_files_of_no_trace),
 		cmocka_unit_test(test_hostile_packed),
 	};
 
