@@ -23,6 +23,21 @@ static bool is_left_out(const char *name)
 	return name[0] == '.' || !strcmp(name, "archives") || !strcmp(name, "damaged");
 }
 
+bool files_is_walked(const char *path, size_t n)
+{
+	char part[NAME_MAX + 1];
+	int depth = 0;
+
+	for (size_t begin = 0, end; begin <= n; begin = end + 1, depth++) {
+		for (end = begin; end < n && path[end] != '/'; end++)
+			;
+		snprintf(part, sizeof(part), "%.*s", (int)(end - begin), path + begin);
+		if (is_left_out(part) || depth > DEPTH_MAX)
+			return false;
+	}
+	return true;
+}
+
 static int walk_directory(struct walk *w, int parent, const char *name, size_t len, int depth);
 
 static int walk_entry(struct walk *w, int dir, const char *name, size_t len, int depth)

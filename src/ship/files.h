@@ -9,6 +9,8 @@
 
 #define FILES_SPOOL ".spool" /* in a trace directory that is a spool: the address */
 
+/* Returns whether files_walk() visits a file of that path, of n bytes, if there is one. */
+bool files_is_walked(const char *path, size_t n);
 /*
  * Calls visit for each regular file below the directory, with its path from there; not for names
  * that begin with a dot, nor for directories "archives" and "damaged". Calls enter, if not NULL,

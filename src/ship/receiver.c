@@ -20,6 +20,8 @@
 #define NAMES_MAX    1000u
 #define METADATA_MAX (64u << 20)
 #define NEW_METADATA ".metadata.new"
+#define ENTRY_SIZE   4096u /* what a file or directory takes of a disk, even if it is empty */
+#define ENTRIES_MIN  256u
 #define DUE_BYTES    (2u << 20) /* acknowledged at last: a quarter of what may be in flight */
 
 void receiver_init(struct receiver *r, int dir)
@@ -54,8 +56,11 @@ static int fail(struct receiver *r, int error, const char *fmt, ...)
 	return error;
 }
 
+/* The reason that was found first stays. */
 static int fail_at(struct receiver *r, int error, const char *path)
 {
+	if (error == -EDQUOT && *r->why)
+		return error;
 	return fail(r, error, "%s/%s: %s", r->name, path, strerror(-error));
 }
 
@@ -266,6 +271,14 @@ static int64_t trim_index(struct receiver *r, const char *path, int fd, uint64_t
 	return (int64_t)end;
 }
 
+static void count_directory(void *context, int dir)
+{
+	struct receiver *r = context;
+
+	(void)dir;
+	r->n_entries++;
+}
+
 static int report_file(void *context, const char *path)
 {
 	struct receiver *r = context;
@@ -282,6 +295,7 @@ static int report_file(void *context, const char *path)
 		return fail_at(r, (int)size, path);
 	s.offset = (uint64_t)size;
 	r->size += (uint64_t)size;
+	r->n_entries++;
 	return send_segment(r, &s, path);
 }
 
@@ -302,7 +316,7 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 	if (!ret && r->sync && syncfs(r->trace) < 0)
 		ret = fail_at(r, -errno, "");
 	if (!ret)
-		ret = files_walk(r->trace, report_file, NULL, r);
+		ret = files_walk(r->trace, report_file, count_directory, r);
 	return ret ? ret : send_segment(r, &ready, NULL);
 }
 
@@ -313,7 +327,7 @@ static int handle_file(struct receiver *r, const struct segment *s, const char *
 	char **paths;
 
 	if (s->file != r->n_paths || r->n_paths == SEGMENT_FILES_MAX ||
-		!segment_path_valid(payload, s->length))
+		!segment_path_valid(payload, s->length) || !files_is_walked(payload, s->length))
 		return fail(r, -EPROTO, "the sender names a file that no trace has");
 	paths = reallocarray(r->paths, r->n_paths + 1, sizeof(*paths));
 	if (!paths)
@@ -324,6 +338,30 @@ static int handle_file(struct receiver *r, const struct segment *s, const char *
 		return fail(r, -ENOMEM, "no memory");
 	r->n_paths++;
 	return 0;
+}
+
+/* A new file or directory: their number is limited as their bytes are. */
+static int add_entry(struct receiver *r)
+{
+	const uint64_t most = r->max / ENTRY_SIZE + ENTRIES_MIN;
+
+	if (r->n_entries >= most)
+		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " files and directories",
+			r->name, most);
+	r->n_entries++;
+	return 0;
+}
+
+/* Opens a directory. Makes it if it does not exist. */
+static int open_directory(struct receiver *r, int parent, const char *name)
+{
+	int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+	int ret = fd == -ENOENT ? add_entry(r) : fd;
+
+	if (fd != -ENOENT || ret < 0)
+		return ret;
+	return mkdirat(parent, name, 0750) < 0 ? -errno
+					       : open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
 }
 
 /* Opens the directory of a file. Makes it, and those above it, if it does not exist. */
@@ -341,9 +379,7 @@ static int open_parent(struct receiver *r, const char *path)
 	for (; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
 		parent = fd;
-		fd = mkdirat(parent, dir, 0750) < 0 && errno != EEXIST
-			     ? -errno
-			     : open_beneath(parent, dir, O_RDONLY | O_DIRECTORY);
+		fd = open_directory(r, parent, dir);
 		close(parent);
 	}
 	return fd;
@@ -401,6 +437,17 @@ static int append_metadata(int parent, int old, const uint8_t *p, size_t n, uint
 	return ret;
 }
 
+/* Opens a file. create: makes it if it does not exist. */
+static int open_file(struct receiver *r, int parent, const char *name, bool create)
+{
+	int fd = parent < 0 ? parent : open_beneath(parent, name, O_RDWR);
+	int ret = parent >= 0 && fd == -ENOENT ? add_entry(r) : fd;
+
+	if (ret < 0)
+		return ret;
+	return fd == -ENOENT && create ? open_beneath(parent, name, O_RDWR | O_CREAT) : fd;
+}
+
 /*
  * Appends what is new of the segment, whose n bytes without codec are at p. *ret_size: the size of
  * the file then.
@@ -411,8 +458,7 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 	_cleanup_close_ int parent = open_parent(r, path);
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	const bool is_metadata = !strcmp(name, "metadata");
-	const uint64_t flags = O_RDWR | (is_metadata ? 0 : (uint64_t)O_CREAT);
-	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, flags);
+	_cleanup_close_ int fd = open_file(r, parent, name, !is_metadata);
 	const bool is_new = is_metadata && fd == -ENOENT;
 	const uint64_t end = s->offset + s->raw, known = s->offset + n;
 	uint64_t size;

@@ -15,13 +15,14 @@
 #define RECEIVER_SILENCE_S 20 /* of a sender that is never silent: its connection is broken */
 
 struct receiver {
-	int dir;       /* borrowed: where traces go */
-	int trace;     /* the directory of this recording; -1 before HELLO */
-	int lock;      /* of .recording there */
-	uint64_t max;  /* bytes of the recording, at most */
-	bool sync;     /* acknowledges what is on the disk; the sender may ask for it, too */
-	uint64_t size; /* bytes of the recording */
-	char **paths;  /* of files, by number; owned */
+	int dir;	    /* borrowed: where traces go */
+	int trace;	    /* the directory of this recording; -1 before HELLO */
+	int lock;	    /* of .recording there */
+	uint64_t max;	    /* bytes of the recording, at most */
+	uint64_t n_entries; /* files and directories that it has */
+	bool sync;	    /* acknowledges what is on the disk; the sender may ask for it, too */
+	uint64_t size;	    /* bytes of the recording */
+	char **paths;	    /* of files, by number; owned */
 	uint32_t n_paths;
 	/* `sync`: acknowledgements that wait for the disk */
 	struct segment due[RECEIVER_DUE_MAX];

@@ -538,7 +538,8 @@ static void hello(struct receiver *r, const char *far)
 static void test_hostile_sender(void **state)
 {
 	static const char *const bad[] = {"/etc/x", "../x", "a/../x", "a//b", "", ".recording",
-		"a/.b", "a/", "a b", "a\nb", "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q"};
+		"a/.b", "a/", "a b", "a\nb", "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q",
+		"a/b/c/d/e/f/g/h/i/j/k/l/m/n", "archives/x", "a/damaged/x"};
 	char far[128], path[256];
 	struct receiver r;
 
@@ -849,6 +850,43 @@ static void test_packer(void **state)
 }
 
 /* A receiver knows beforehand how many bytes a segment becomes. */
+/* Returns how many files, each in a directory of its own, the receiver accepts now. */
+static unsigned n_accepted(const char *far, unsigned first)
+{
+	struct receiver r;
+	char path[64];
+	int ret = 0;
+	unsigned i = 0;
+
+	hello(&r, far);
+	r.max = 8192;
+	for (; !ret; i++) {
+		snprintf(path, sizeof(path), "d%u/f", first + i);
+		assert_int_equal(handle(&r,
+					 (struct segment){.type = SEGMENT_FILE,
+						 .file = i,
+						 .length = (uint32_t)strlen(path)},
+					 path),
+			0);
+		ret = handle(
+			&r, (struct segment){.type = SEGMENT_DATA, .file = i, .length = 1}, "x");
+	}
+	assert_int_equal(ret, -EDQUOT);
+	assert_string_equal(r.why, "t has its limit of 258 files and directories");
+	close(r.dir);
+	receiver_deinit(&r);
+	return i - 1;
+}
+
+static void test_many_files(void **state)
+{
+	char far[128];
+
+	make_far(far, "far-many");
+	assert_int_equal(n_accepted(far, 0), 128); /* and the recording's own directory */
+	assert_int_equal(n_accepted(far, 1000), 0);
+}
+
 /* Files that a trace does not have do not become files of the sender. */
 static void test_files_of_no_trace(void **state)
 {
@@ -1001,6 +1039,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
 		cmocka_unit_test(test_packer),
+		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_files_of_no_trace),
 		cmocka_unit_test(test_hostile_packed),
 	};
