@@ -378,6 +378,31 @@ struct part {
 	char why[512];
 };
 
+/* Fetches the next session, or says why there is no snapshot of it. Returns as get_sessions(). */
+static int get_session(struct part *p, int dir)
+{
+	struct trace t = {.fetch = p->fetch,
+		.host = p->host,
+		.manifest = p->manifest,
+		.session = p->session,
+		.is_repeated = p->was_asked};
+	const struct kymo_value *s = session_of(&t);
+	int r;
+
+	if (!kymo_reply_ok(s) && *kymo_reply_error(s)) {
+		fleet_warn(
+			"%s/%s is not in it: %s", p->host, text_of(s, "name"), kymo_reply_error(s));
+		return 0;
+	}
+	receiver_init(&t.receiver, dir);
+	r = get_trace(&t);
+	if (!r)
+		add_trace(&t);
+	snprintf(p->why, sizeof(p->why), "%s", t.why);
+	receiver_deinit(&t.receiver);
+	return r;
+}
+
 /* Fetches a host's sessions. Returns 0, or -errno with `why`; -ENODATA: servers have lost some. */
 static int get_sessions(struct part *p)
 {
@@ -392,20 +417,8 @@ static int get_sessions(struct part *p)
 	}
 	if (r < 0)
 		snprintf(p->why, sizeof(p->why), "its directory: %s", strerror(-r));
-	for (; !r && p->session < n; p->session += !r) {
-		struct trace t = {.fetch = p->fetch,
-			.host = p->host,
-			.manifest = p->manifest,
-			.session = p->session,
-			.is_repeated = p->was_asked};
-
-		receiver_init(&t.receiver, dir);
-		r = get_trace(&t);
-		if (!r)
-			add_trace(&t);
-		snprintf(p->why, sizeof(p->why), "%s", t.why);
-		receiver_deinit(&t.receiver);
-	}
+	for (; !r && p->session < n; p->session += !r)
+		r = get_session(p, dir);
 	return r;
 }
 
@@ -646,7 +659,8 @@ static int report(struct fetch *f, const struct hosts *hosts)
 		fleet_put(text_of(f->note, "reason"));
 		putchar('\n');
 	}
-	printf("%" PRIu64 " events of %zu hosts in %s\n", f->n_events, hosts->n, f->path);
+	printf("%" PRIu64 " events of %zu host%s in %s\n", f->n_events, hosts->n,
+		hosts->n == 1 ? "" : "s", f->path);
 	return FLEET_OK;
 }
 

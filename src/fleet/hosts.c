@@ -98,8 +98,10 @@ int hosts_add_absent(struct hosts *h, const char *path)
 			continue;
 		host = hosts_get(h, e->d_name);
 		r = host ? 0 : -ENOMEM;
-		if (host)
+		if (host) {
+			host->has_identity = true;
 			host->is_absent = !host->seen_ns;
+		}
 	}
 	if (d)
 		closedir(d);

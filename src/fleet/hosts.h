@@ -11,6 +11,7 @@
 struct host {
 	char name[FLEET_HOST_MAX + 1];
 	int64_t seen_ns;	      /* when it announced itself last; 0: never */
+	bool has_identity;	      /* in the directory of the fleet */
 	bool is_absent;		      /* has an identity, and has not announced itself */
 	struct kymo_value *announced; /* owned, or NULL */
 	struct kymo_value *answer;    /* owned, or NULL */

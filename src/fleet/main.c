@@ -234,29 +234,47 @@ static int run_hosts(struct fleet *f)
 
 // ---- forget
 
-/* Removes announcements of hosts that are no more: nobody waits for them any longer. */
+static const struct host *find_host(const struct fleet *f, const char *name)
+{
+	for (size_t i = 0; i < f->hosts.n; i++)
+		if (!strcmp(f->hosts.v[i].name, name))
+			return &f->hosts.v[i];
+	return NULL;
+}
+
+/* Removes a host's announcement: nobody waits for it any longer. */
+static int forget_host(struct fleet *f, const char *name)
+{
+	const struct host *h = find_host(f, name);
+	char subject[FLEET_SUBJECT_MAX];
+	jsOptions o;
+	natsStatus s;
+
+	if (!config_host_valid(name))
+		return fleet_usage(f, "'%s' is no name of a host", name);
+	if (!h)
+		return fleet_fail(f, "no host '%s' has announced itself", name);
+	jsOptions_Init(&o);
+	snprintf(subject, sizeof(subject), FLEET_HOSTS_PREFIX "%s", name);
+	o.Stream.Purge.Subject = subject;
+	s = js_PurgeStream(f->link.js, FLEET_HOSTS, &o, NULL);
+	if (s != NATS_OK)
+		link_fail(&f->link, s, name);
+	else if (h->has_identity)
+		fleet_warn(
+			"%s still has an identity: commands name it until you remove its directory below 'hosts', and repeat 'kymo fleet setup'",
+			name);
+	return s == NATS_OK ? FLEET_OK : fleet_fail(f, "%s", f->link.why);
+}
+
 static int run_forget(struct fleet *f)
 {
-	char subject[FLEET_SUBJECT_MAX];
 	int code = kymo_value_count(f->args)
 			   ? fleet_connect(f, HOSTS_US)
 			   : fleet_usage(f, "which host? 'kymo fleet forget HOST...'");
 
-	for (size_t i = 0; !code && i < kymo_value_count(f->args); i++) {
-		const char *name = kymo_value_string(kymo_value_at(f->args, i));
-		jsOptions o;
-		natsStatus s;
-
-		if (!config_host_valid(name))
-			return fleet_usage(f, "'%s' is no name of a host", name);
-		jsOptions_Init(&o);
-		snprintf(subject, sizeof(subject), FLEET_HOSTS_PREFIX "%s", name);
-		o.Stream.Purge.Subject = subject;
-		s = js_PurgeStream(f->link.js, FLEET_HOSTS, &o, NULL);
-		if (s != NATS_OK)
-			link_fail(&f->link, s, name);
-		code = s == NATS_OK ? FLEET_OK : fleet_fail(f, "%s", f->link.why);
-	}
+	for (size_t i = 0; !code && i < kymo_value_count(f->args); i++)
+		code = forget_host(f, kymo_value_string(kymo_value_at(f->args, i)));
 	return code;
 }
 
@@ -293,11 +311,29 @@ static void put_outcome(const struct host *h, bool is_snapshot)
 			sum_of(h->answer, "bytes"),
 			!hit		       ? ""
 			: kymo_value_bool(hit) ? "; has the trace id"
-					       : "; has not the trace id");
+					       : "; does not have the trace id");
 	} else {
 		fputs("done", stdout);
 	}
 	putchar('\n');
+}
+
+/* A host that did not answer in time may still take the snapshot. */
+static bool may_ship(const struct host *h)
+{
+	return h->answer ? kymo_value_bool(kymo_value_get(h->answer, "ships")) : !is_absent(h);
+}
+
+static void put_snapshot(const struct fleet *f, const char *id)
+{
+	size_t i = 0;
+
+	while (i < f->hosts.n && !may_ship(&f->hosts.v[i]))
+		i++;
+	if (i < f->hosts.n)
+		printf("snapshot %s: 'kymo fleet fetch %s' brings it here\n", id, id);
+	else
+		printf("snapshot %s: no host ships any of it\n", id);
 }
 
 /* The outcome of the request on a host, for --json and for the note of a snapshot. */
@@ -419,7 +455,7 @@ static int run_sessions(struct fleet *f, const char *what)
 	if (r < 0)
 		return fleet_fail(f, "%s", f->link.why);
 	if (is_snapshot && !f->result)
-		printf("snapshot %s: 'kymo fleet fetch %s' brings it here\n", id, id);
+		put_snapshot(f, id);
 	return n_bad ? fleet_fail(f, "%zu of %zu hosts did not do it", n_bad, f->hosts.n)
 		     : FLEET_OK;
 }

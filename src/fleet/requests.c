@@ -215,12 +215,22 @@ static void take_one(const struct requests *r, struct kymo_value *answer, const 
 	add_outcome(answer, name, outcome);
 }
 
-/* Is it to be shipped: what was asked for, and what was found. */
+static bool has_session(const struct kymo_value *answer)
+{
+	const struct kymo_value *sessions = kymo_value_get(answer, "sessions");
+	size_t i = 0;
+
+	while (i < kymo_value_count(sessions) && !kymo_reply_ok(kymo_value_at(sessions, i)))
+		i++;
+	return i < kymo_value_count(sessions);
+}
+
+/* Is it to be shipped: what was asked for, what there is, and what was found. */
 static void decide(const struct requests *r, struct kymo_value *answer, const char *id,
 	const char *trace, bool is_wanted)
 {
 	uint8_t bytes[TRACE_SIZE];
-	bool ships = is_wanted;
+	bool ships = is_wanted && has_session(answer);
 
 	if (ids_from_hex(trace, bytes, sizeof(bytes))) {
 		const bool hit = has_trace(r->held, id, bytes);

@@ -200,7 +200,7 @@ def test_hosts(k):
         wait_for(lambda: silent.search(fleet.kymo("hosts", "--timeout=1s", status=None).stdout), "a silent host")
         equal(fleet.hurried("hosts")["db1"]["answers"], False, "a killed agent answers")
         # One that is forgotten is still named, because it has an identity of this fleet.
-        fleet.kymo("forget", "db1")
+        check("db1 still has an identity" in fleet.kymo("forget", "db1").stderr, "a forgotten host with an identity")
         equal({h["host"]: h["announced"] for h in fleet.json("hosts", PATIENT)["hosts"]}, {"web1": True, "db1": False}, "hosts, one forgotten")
         check(re.search(r"^db1 +- +absent +its agent has not announced itself$", fleet.kymo("hosts", PATIENT).stdout, re.M), "an absent host")
         made = fleet.json("snapshot", PATIENT, status=1)
@@ -210,6 +210,7 @@ def test_hosts(k):
         identity = fleet.config("db1").parent
         identity.rename(k.top / "db1")
         equal([h["host"] for h in fleet.json("hosts", PATIENT)["hosts"]], ["web1"], "hosts without the one that was removed")
+        equal(fleet.kymo("forget", "db1", status=1).stderr, "kymo: no host 'db1' has announced itself\n", "a host that is not there")
         (k.top / "db1").rename(identity)
         db.start_agent()
         fleet.wait_hosts("web1", "db1")
@@ -306,6 +307,26 @@ def test_snapshot(k):
         fleet.kymo("fetch", "../x", status=2)
 
 
+def test_snapshot_of_few(k):
+    """Sessions that only some hosts have are shipped from these, and the others are named."""
+    with fleet_of(k, "web1", "db1") as fleet:
+        fleet.hosts[0].record("other", "--snapshot", "-o", k.traces / "other")
+        for host in fleet.hosts:
+            host.emit(EVENTS[host.name])
+        lacks = "there is no session 'other': 'kymo list' shows them"
+        made = fleet.json("snapshot", "other", PATIENT, status=1)
+        equal({h["host"]: (h.get("error"), h["ships"]) for h in made["hosts"]}, {"web1": (None, True), "db1": (lacks, False)}, "outcomes")
+        done = fleet.kymo("fetch", made["id"], "-o", k.top / "one", PATIENT)
+        check(done.stdout.endswith(f"\n{EVENTS['web1']} events of 1 host in {k.top / 'one'}\n"), done.stdout)
+        equal(done.stderr, f"kymo: db1 is not in it: {lacks}\n", "a host without the session")
+        made = fleet.json("snapshot", "other", "flight", PATIENT, status=1)
+        done = fleet.kymo("fetch", made["id"], "-o", k.top / "both", PATIENT)
+        equal(done.stderr, f"kymo: db1/other is not in it: {lacks}\n", "a host without one of the sessions")
+        equal([p.name for p in (k.top / "both" / "db1").iterdir()], ["flight"], "its sessions")
+        none = fleet.kymo("snapshot", "nowhere", PATIENT, status=1).stdout
+        check(re.search(r"^snapshot \S+: no host ships any of it$", none, re.M), none)
+
+
 def test_hold_size(k):
     """Snapshots that are shipped make room for new ones, the oldest first."""
     with fleet_of(k, "web1") as fleet:
@@ -340,8 +361,10 @@ def test_trace_id(k):
         equal({h["host"]: (h["hit"], h["ships"]) for h in made["hosts"]}, {"web1": (True, True), "db1": (False, False)}, "hits")
         fleet.kymo("fetch", made["id"], "-o", k.top / "got", PATIENT)
         equal([p.name for p in (k.top / "got").iterdir()], ["web1"], "hosts that were fetched")
-        nowhere = fleet.json("snapshot", f"--trace-id={'5a' * 16}", PATIENT)
-        fleet.kymo("fetch", nowhere["id"], status=1)
+        nowhere = fleet.kymo("snapshot", f"--trace-id={'5a' * 16}", PATIENT).stdout
+        check(nowhere.count("; does not have the trace id\n") == 2, nowhere)
+        [made] = re.findall(r"^snapshot (\S+): no host ships any of it$", nowhere, re.M)
+        fleet.kymo("fetch", made, status=1)
         fleet.kymo("snapshot", "--trace-id=xyz", status=2)
 
 
