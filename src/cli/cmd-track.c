@@ -124,7 +124,8 @@ static int run(struct cli *cli)
 	if (cli->json)
 		cli_result(cli, reply);
 	else if (!cli_report_tracked(cli, reply))
-		puts("all applications are tracked");
+		puts(cli_has(cli, "kernel") ? "kernel events of all processes are recorded"
+					    : "all applications are tracked");
 	return CLI_OK;
 }
 

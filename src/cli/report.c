@@ -315,7 +315,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel, ui
 	const struct kymo_value *rules = kymo_value_get(channel, "rules");
 	char size[32];
 
-	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s%s\n",
+	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s%s%s\n",
 		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
 		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
 		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
@@ -323,6 +323,9 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel, ui
 		!strcmp(kymo_value_string(kymo_value_get(channel, "event_conflict")), "separate")
 			? ", conflicting events separate"
 			: "",
+		strcmp(kymo_value_string(kymo_value_get(channel, "domain")), "kernel")
+			? ""
+			: ", kernel events",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
 	report_burst(cli, channel, wanted_s);
 	report_files(channel);

@@ -91,7 +91,9 @@ enum outcome run_regenerate(struct request *r)
 			r->session->name);
 	kernel_dump_state(r->session);
 	if (session_has_kernel(r->session))
-		reply_note(r, "the state of the kernel is recorded again, too");
+		reply_note(r, "%s",
+			r->session->snapshot ? "snapshots do not have the state of the kernel"
+					     : "the state of the kernel is recorded again, too");
 	apps_dump_state(r->session, true, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);
 }

@@ -239,13 +239,26 @@ struct json_object *report_options(const struct channel *c)
 	return list;
 }
 
+/* The sources of a session's events: without channels, programs. */
+static const char *domains_of(const struct session *s)
+{
+	bool user = ky_list_empty(&s->channels), kernel = false;
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node) {
+		user = user || c->domain == DOMAIN_USER;
+		kernel = kernel || c->domain == DOMAIN_KERNEL;
+	}
+	return !kernel ? "user" : !user ? "kernel" : "user and kernel";
+}
+
 struct json_object *report_session_brief(const struct session *s)
 {
 	struct json_object *o = json_object_new_object();
 
 	add_string(o, "name", s->name);
 	add_number(o, "owner", s->uid);
-	add_string(o, "domain", "user");
+	add_string(o, "domain", domains_of(s));
 	add_string(o, "state", session_state_name(s));
 	add_string(o, "output", s->output);
 	if (s->shm_path)
