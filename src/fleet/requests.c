@@ -12,9 +12,10 @@
 #include "ship/files.h"
 #include "ship/segment.h"
 
-#define CALL_MS	   20000
-#define LIST_MS	   2000
-#define TRACE_SIZE 16u
+#define CALL_MS	    20000
+#define SNAPSHOT_MS 300000 /* a slow disk may need so long for all buffers */
+#define LIST_MS	    2000
+#define TRACE_SIZE  16u
 
 static void fail(struct kymo_value *answer, const char *text)
 {
@@ -30,6 +31,7 @@ static struct kymo_value *call(struct kymo_value *to, const char *command,
 {
 	struct kymo_ctl *ctl = NULL;
 	struct kymo_value *reply = NULL;
+	char late[64];
 	int r = kymo_ctl_open(NULL, &ctl);
 
 	if (!r) {
@@ -39,7 +41,10 @@ static struct kymo_value *call(struct kymo_value *to, const char *command,
 	kymo_ctl_close(ctl);
 	if (!r && kymo_reply_ok(reply))
 		return reply;
+	snprintf(late, sizeof(late), "the session daemon has not answered within %u s",
+		timeout_ms / 1000);
 	fail(to, !r				      ? kymo_reply_error(reply)
+		 : r == -ETIMEDOUT		      ? late
 		 : r == -ENOENT || r == -ECONNREFUSED ? "no session daemon runs"
 						      : strerror(-r));
 	kymo_value_free(reply);
@@ -206,7 +211,7 @@ static void take_one(const struct requests *r, struct kymo_value *answer, const 
 	kymo_value_set_string(params, "output", output);
 	if (max_size)
 		kymo_value_set(params, "max_size", max_size);
-	reply = call(outcome, "snapshot", params, CALL_MS);
+	reply = call(outcome, "snapshot", params, SNAPSHOT_MS);
 	copy_counts(outcome, kymo_value_get(reply, "snapshot"));
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		fail(outcome, "no random number");

@@ -195,6 +195,11 @@ def test_hosts(k):
         equal(found["web1"]["boot"], pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "boot")
         line = re.compile(r"^web1 +[0-9.]+ s +answers +flight \(started\)$", re.M)
         wait_for(lambda: line.search(fleet.kymo("hosts", PATIENT).stdout), "the line of a host")
+        db.daemon.send_signal(signal.SIGSTOP)
+        late = lambda: hosts()["db1"].get("trouble") == "the session daemon has not answered within 2 s"
+        wait_for(late, "a host with a daemon that does not run")
+        db.daemon.send_signal(signal.SIGCONT)
+        wait_for(lambda: "trouble" not in hosts()["db1"], "a host with a daemon that runs again")
         db.kill_agent()
         silent = re.compile(r"^db1 +[0-9.]+ s +silent +flight \(started\)$", re.M)
         wait_for(lambda: silent.search(fleet.kymo("hosts", "--timeout=1s", status=None).stdout), "a silent host")
