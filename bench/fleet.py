@@ -75,12 +75,12 @@ class Fleet:
     def request(self, trace_id=None):
         """Returns the seconds until all hosts have said what they have, and the answer."""
         begin = time.monotonic()
-        answer = json.loads(self.kymo("snapshot", *([f"--trace-id={trace_id}"] if trace_id else [])))
+        answer = json.loads(self.kymo("snapshot", "--timeout=300s", *([f"--trace-id={trace_id}"] if trace_id else [])))
         return time.monotonic() - begin, answer
 
     def fetch(self, answer):
         begin = time.monotonic()
-        self.kymo("fetch", answer["id"], f"--output={self.fetched}")
+        self.kymo("fetch", answer["id"], "--timeout=300s", f"--output={self.fetched}")
         shutil.rmtree(self.fetched)
         return time.monotonic() - begin
 
