@@ -108,7 +108,7 @@ static int ship(struct cli *cli, struct shipment *shipment)
 			return ret;
 		}
 		report_trouble(cli, shipper->url, why.data ? why.data : "", last, sizeof(last));
-		shipping_trouble(&shipper->note, last);
+		shipping_trouble(&shipper->note, last, s->acked, s->size);
 		ky_buf_deinit(&why);
 		pause = s->acked > before ? FIRST_PAUSE_MS : KY_MIN(pause * 2, last_pause);
 		if (pause_ms(pause, -1))

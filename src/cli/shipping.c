@@ -63,8 +63,10 @@ void shipping_progress(struct shipping_note *n, uint64_t there, uint64_t all)
 		write_note(n);
 }
 
-void shipping_trouble(struct shipping_note *n, const char *why)
+void shipping_trouble(struct shipping_note *n, const char *why, uint64_t there, uint64_t all)
 {
+	n->there = there;
+	n->all = all;
 	if (!*n->trouble)
 		n->since_s = clock_ns(CLOCK_REALTIME) / 1000000000;
 	snprintf(n->trouble, sizeof(n->trouble), "%s", why);
@@ -159,9 +161,11 @@ void shipping_report(struct cli *cli, const char *trace)
 	if (!find(trace, &f))
 		return;
 	printf("shipping to %s: ", cli_safe(cli, f.url));
-	if (f.all)
-		printf("%s of %s are there", cli_format_size(there, sizeof(there), f.there),
-			cli_format_size(all, sizeof(all), f.all));
+	cli_format_size(all, sizeof(all), f.all);
+	if (f.there)
+		printf("%s of %s are there", cli_format_size(there, sizeof(there), f.there), all);
+	else if (f.all)
+		printf("nothing of %s is there yet", all);
 	else
 		printf("nothing is there yet");
 	since = (time_t)f.since_s;

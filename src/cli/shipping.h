@@ -22,8 +22,8 @@ struct shipping_note {
 void shipping_begin(struct shipping_note *n, int trace, const char *url);
 /* Notes progress, now and then. */
 void shipping_progress(struct shipping_note *n, uint64_t there, uint64_t all);
-/* Notes why it does not go on. */
-void shipping_trouble(struct shipping_note *n, const char *why);
+/* Notes why it does not go on, and how far it is. */
+void shipping_trouble(struct shipping_note *n, const char *why, uint64_t there, uint64_t all);
 /* done: all has arrived; then there is nothing more to say. */
 void shipping_end(struct shipping_note *n, int trace, bool done);
 

@@ -192,9 +192,7 @@ size_t sender_change(
 
 int sender_limit(struct sender *s)
 {
-	int ret = 0;
+	int ret = s->final ? 0 : sender_look(s, false, sender_is_moved(s));
 
-	if (s->spool_max && !s->final)
-		ret = sender_look(s, false, sender_is_moved(s));
-	return ret ? ret : limit(s);
+	return !s->spool_max ? 0 : ret ? ret : limit(s);
 }

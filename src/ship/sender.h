@@ -64,8 +64,8 @@ struct sender {
 /* Looks at the trace's directory. Returns 0, -ENOENT if nothing is there yet, or -errno. */
 int sender_init(struct sender *s, int trace, const char *name, bool once);
 /*
- * Keeps the spool's limit while there is no connection: what waits too long expires. Returns 0 or
- * -errno, with `why`.
+ * While there is no connection: looks how much there is to send, and keeps the spool's limit: what
+ * waits too long expires. Returns 0 or -errno, with `why`.
  */
 int sender_limit(struct sender *s);
 /* Does a consumer hold the directory: is the session not destroyed yet? */

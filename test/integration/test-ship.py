@@ -546,7 +546,10 @@ def test_status(k):
     equal((state["runs"], state["bytes_there"]), (True, 0), "what is there")
     check("no such host" in state["trouble"], str(state))
     text = k.kymo("status", "s").stdout
-    check("shipping to exec:echo" in text and "nothing is there yet" in text and "no such host, since" in text and "trying again" in text, text)
+    check("shipping to exec:echo" in text and re.search(r"nothing (of [0-9.]+ KiB )?is there yet", text) and "no such host, since" in text and "trying again" in text, text)
+    recorded = wait_for(lambda: shipping()["bytes"], "what there is to send")
+    k.app("emit", "-n", 1000)
+    wait_for(lambda: shipping()["bytes"] > recorded, "what was recorded meanwhile")
     ship.send_signal(signal.SIGTERM)
     ship.communicate(timeout=TIMEOUT)
     check("no 'kymo ship' runs" in k.kymo("status", "s").stdout, "that it has ended")
