@@ -29,6 +29,9 @@ struct upload {
 	size_t n_files, file, session;
 	int fd;		 /* of the file that is shipped; -1: it is not open yet */
 	uint64_t offset; /* of the next segment */
+	/* For all segments: fresh memory would cost as much as the compression. Owned. */
+	struct ZSTD_CCtx_s *zstd;
+	uint8_t *raw, *message;
 	char why[FLEET_WHY_MAX];
 };
 
