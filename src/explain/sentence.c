@@ -237,23 +237,51 @@ static bool is_text(const struct ky_explain *x, uint32_t name, const char *text)
 	return !strcmp(name_of(x, name), text);
 }
 
-static void put_event(struct ky_buf *b, const struct ky_explain *x, uint32_t name)
+/* The name of a call of the kernel, of an event at its begin or its end; NULL: it is none. */
+static const char *call_of(const struct ky_explain *x, uint32_t name, bool is_end)
 {
-	ky_buf_puts(b, is_text(x, name, "libc:alloc") ? "allocations" : name_of(x, name));
+	const char *text = name_of(x, name), *edge = is_end ? "syscall_exit_" : "syscall_entry_";
+	size_t n = strlen(edge);
+
+	return strncmp(text, edge, n) ? NULL : text + n;
+}
+
+/* Ways go from the end of a call to the begin of another. */
+static void put_event(struct ky_buf *b, const struct ky_explain *x, uint32_t name, bool is_first)
+{
+	const char *call = call_of(x, name, is_first);
+
+	if (call)
+		ky_buf_printf(b, "%s()", call);
+	else
+		ky_buf_puts(b, is_text(x, name, "libc:alloc") ? "allocations" : name_of(x, name));
+}
+
+/* From the end of a call of the kernel to the begin of the next one of that name. */
+static bool is_between_calls(const struct ky_explain *x, const struct ky_component *way)
+{
+	const char *a = call_of(x, way->a, true), *b = call_of(x, way->b, false);
+
+	return a && b && !strcmp(a, b);
 }
 
 /* "between a:b_end and c:d_begin", "between two allocations". */
 static void put_ends(struct ky_buf *b, const struct ky_explain *x, const struct ky_component *way)
 {
+	if (is_between_calls(x, way)) {
+		ky_buf_puts(b, "between two calls of ");
+		put_event(b, x, way->a, true);
+		return;
+	}
 	ky_buf_puts(b, way->a == way->b ? "between two " : "between ");
-	put_event(b, x, way->a);
+	put_event(b, x, way->a, true);
 	if (way->a == way->b) {
 		if (!is_text(x, way->a, "libc:alloc"))
 			ky_buf_puts(b, " events");
 		return;
 	}
 	ky_buf_puts(b, " and ");
-	put_event(b, x, way->b);
+	put_event(b, x, way->b, false);
 }
 
 void ky_sentence_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
@@ -622,13 +650,59 @@ static void say_ready(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 		ky_buf_printf(b, ", in %s", name_of(x, w->span));
 }
 
+/* Some calls of the kernel wait for one kind of thing, whoever wakes the thread. */
+enum wait_call { WAIT_OTHER, WAIT_SLEEP, WAIT_CHILD, WAIT_DISK };
+
+static enum wait_call find_call(const struct ky_explain *x, const struct ky_finding *f)
+{
+	static const struct {
+		const char *name;
+		enum wait_call call;
+	} calls[] = {{"nanosleep()", WAIT_SLEEP}, {"clock_nanosleep()", WAIT_SLEEP},
+		{"wait4()", WAIT_CHILD}, {"waitid()", WAIT_CHILD}, {"fsync()", WAIT_DISK},
+		{"fdatasync()", WAIT_DISK}, {"msync()", WAIT_DISK},
+		{"sync_file_range()", WAIT_DISK}, {"syncfs()", WAIT_DISK}, {"sync()", WAIT_DISK}};
+	const struct ky_component *o = component(x, f->component);
+
+	while (o->kind != KY_PART_SPAN)
+		o = component(x, o->parent);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
+		if (is_text(x, o->a, calls[i].name))
+			return calls[i].call;
+	}
+	return WAIT_OTHER;
+}
+
+/* A child is known by its program; its last thread to end may be the tracer's. */
+static void say_child(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
+{
+	bool is_tracer = w->names[0] && is_text(x, w->names[0], "kymo-listener");
+
+	ky_buf_puts(b, " for a child process to end");
+	if (w->names[0] && !is_tracer)
+		ky_buf_printf(b, " (%s)", name_of(x, w->names[0]));
+	if (w->span) {
+		ky_buf_puts(b, ", which is ");
+		put_doing(b, x, w);
+		ky_buf_puts(b, " meanwhile");
+	}
+}
+
 static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
 	const struct ky_culprits *c, const struct who *w)
 {
-	ky_buf_puts(b, "it waits in ");
+	enum wait_call call = find_call(x, f);
+
+	ky_buf_puts(b, call == WAIT_SLEEP && !c->ns ? "it sleeps in " : "it waits in ");
 	put_place(b, x, f, f->component, 0);
+	if (call == WAIT_CHILD) {
+		say_child(b, x, w);
+		return;
+	}
 	if (!c->ns) {
-		ky_buf_puts(b, " for a timer, the network or another device");
+		ky_buf_puts(b, call == WAIT_SLEEP  ? ""
+			       : call == WAIT_DISK ? " for the disk"
+						   : " for a timer, the network or another device");
 		return;
 	}
 	ky_buf_puts(b, " until ");
@@ -768,10 +842,15 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 	if (f->kind != KY_FINDING_LONGER) {
 		ky_buf_puts(b, "in ");
 		put_place(b, x, f, c->parent, 0);
-		ky_buf_puts(b, " ");
-		put_event(b, x, c->b);
-		ky_buf_puts(b, " comes after ");
-		put_event(b, x, c->a);
+		if (is_between_calls(x, c)) {
+			ky_buf_puts(b, " it runs ");
+			put_ends(b, x, c);
+		} else {
+			ky_buf_puts(b, " ");
+			put_event(b, x, c->b, false);
+			ky_buf_puts(b, " comes after ");
+			put_event(b, x, c->a, true);
+		}
 		ky_buf_puts(b, " ");
 		put_times(b, affected_count(x, f));
 		ky_buf_puts(b, " instead of ");

@@ -661,6 +661,44 @@ def test_woken_by_the_network():
         check(make_poll(71, woken), "it waits in shop:checkout;poll() " + expected)
 
 
+def wait_in_call(p, name, us):
+    """A call of the kernel that an interrupt ends."""
+    tid = p.thread[0]
+    p.kernel("syscall_entry_" + name, p.cpu, fd=5)
+    p.switch(tid, 0, 1, "idle")
+    p.spend(us)
+    p.kernel("sched_waking", 0, tid=tid, in_interrupt=1)
+    p.at += 2000
+    p.switch(0, tid, 0, "worker")
+    p.kernel("syscall_exit_" + name, p.cpu, ret=0)
+
+
+def with_kernel(seed, work, n=500):
+    p = Kernel(seed, threads=1, n=n)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    return p.make(work)
+
+
+def test_calls_that_wait():
+    """Some calls of the kernel say by their names what they wait for."""
+    for name, text in (("clock_nanosleep", "it sleeps in shop:checkout;clock_nanosleep() (100 %"),
+                       ("fdatasync", "it waits in shop:checkout;fdatasync() for the disk (100 %"),
+                       ("wait4", "it waits in shop:checkout;wait4() for a child process to end (100 %"),
+                       ("poll", "it waits in shop:checkout;poll() for a timer, the network or another device (100 %")):
+        check(with_kernel(81, lambda p, i, f: wait_in_call(p, name, 900 if p.r.random() < .06 else 3)), text)
+
+
+def test_between_calls():
+    def work(p, i, f):
+        for _ in range(60 if p.r.random() < .06 else 3):
+            p.kernel("syscall_entry_getrusage", p.cpu, who=0)
+            p.spend(.3)
+            p.kernel("syscall_exit_getrusage", p.cpu, ret=0)
+            p.spend(9)
+    check(with_kernel(83, work), "in shop:checkout it runs between two calls of getrusage() 59 times instead of 2 times")
+
+
 def test_limited():
     """A thread that could run, on a processor that runs nothing else."""
     def work(p, i, f):
