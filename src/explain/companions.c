@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/search.h"
+#include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/words.h"
 
-/* A span inside instances suffers, too. */
-static bool is_inside(const struct ky_search *w, uint32_t name)
+bool ky_search_is_inside(const struct ky_search *w, uint32_t name)
 {
 	for (uint32_t c = 1; c <= w->x->components.all.n; c++) {
 		const struct ky_component *o = ky_component_get(&w->x->components, c);
@@ -224,15 +224,28 @@ static void add_handoff(struct ky_search *w, const struct companion *c)
 	ky_search_add(w, condition, &b);
 }
 
+/* Those that it waits for are in the sentence, and are no mere company. */
+static bool has_culprits(const struct ky_search *w)
+{
+	struct ky_culprits c = {0};
+	bool found = false;
+
+	if (ky_finding_is_wait(w->x, w->f) || w->f->kind == KY_FINDING_LOCKS)
+		found = ky_culprits_find(&c, w->x, w->f) < 0 || c.ns;
+	ky_culprits_deinit(&c);
+	return found || ky_finding_part(w->x, w->f) == KY_PART_READY;
+}
+
 int ky_companions_test(struct ky_search *w)
 {
 	struct companion best[2] = {0}, handoff = {0};
 
-	if (ky_finding_is_wait(w->x, w->f))
+	if (has_culprits(w))
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
 		uint32_t name = w->x->company.v[i].name;
-		bool is_own = is_inside(w, name) || is_around(w, name);
+		/* A span inside instances suffers, too. */
+		bool is_own = ky_search_is_inside(w, name) || is_around(w, name);
 		int r = is_own ? 0 : test_company(w, name, best);
 
 		if (!r && !is_own)

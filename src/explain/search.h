@@ -50,6 +50,9 @@ void ky_search_put_counts(
 /* Part of affected, less part of typical instances. */
 double ky_search_contrast(const struct ky_search *w, size_t affected, size_t typical);
 
+/* Whether a span of that name comes inside instances. */
+bool ky_search_is_inside(const struct ky_search *w, uint32_t name);
+
 /* --- column.c: one field over all instances --- */
 
 struct ky_column {

@@ -657,7 +657,7 @@ def test_woken_by_the_network():
         p.other(end + 3000, "db:join_end", 12, server, span_tid=820)
         p.other_switch(end + 4000, 12, 820, 0, 1)
     for is_hard, expected in ((False, "until thread 820 (server) wakes it, which is in db:join meanwhile"),
-                              (True, "for a timer, the network or another device (")):
+                              (True, "for a timer, the network or another device — while thread 820 (server) is in db:join (")):
         check(make_poll(71, woken), "it waits in shop:checkout;poll() " + expected)
 
 
@@ -687,6 +687,21 @@ def test_calls_that_wait():
                        ("wait4", "it waits in shop:checkout;wait4() for a child process to end (100 %"),
                        ("poll", "it waits in shop:checkout;poll() for a timer, the network or another device (100 %")):
         check(with_kernel(81, lambda p, i, f: wait_in_call(p, name, 900 if p.r.random() < .06 else 3)), text)
+
+
+def test_sleep_in_company():
+    """If nobody is known to end a wait, who works meanwhile is worth to know."""
+    def work(p, i, f):
+        slow = p.r.random() < .06
+        if slow:
+            p.other(p.at + 1000, "cache:sweep_begin", 7, (700, 60, "sweeper"), span_tid=700)
+        wait_in_call(p, "clock_nanosleep", 900 if slow else 3)
+        if slow:
+            p.other(p.at - 1000, "cache:sweep_end", 7, (700, 60, "sweeper"), span_tid=700)
+    p = Chain(82, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it sleeps in shop:checkout;clock_nanosleep() — while thread 700 (sweeper) is in cache:sweep (100 %")
 
 
 def test_between_calls():
