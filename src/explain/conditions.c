@@ -85,6 +85,29 @@ static bool is_of_events(const struct ky_finding *f)
 	       f->kind == KY_FINDING_EVENT;
 }
 
+static bool is_in_path(const struct ky_search *w, uint32_t name)
+{
+	const struct ky_component *o = ky_component_get(&w->x->components, w->f->component);
+
+	while (o->kind != KY_PART_SPAN || o->a != name) {
+		if (!o->parent)
+			return false;
+		o = ky_component_get(&w->x->components, o->parent);
+	}
+	return true;
+}
+
+/*
+ * A span of the finding follows itself, where slow ones come one after the other. If only one of
+ * two traces has the span, each instance there is the first after it, whatever is slow in it.
+ */
+static bool is_first_after_itself(const struct ky_search *w, const struct ky_trait_key *key)
+{
+	return (key->kind == KY_TRAIT_FIRST || key->kind == KY_TRAIT_FIRST_OF_THREAD) &&
+	       (is_in_path(w, key->name) ||
+		       (is_of_two_traces(w) && ky_search_is_inside(w, key->name)));
+}
+
 static int test_fields(struct ky_search *w)
 {
 	for (uint32_t key = 0; key < w->x->keys.n; key++) {
@@ -96,6 +119,8 @@ static int test_fields(struct ky_search *w)
 			continue;
 		/* An event that comes more often is a finding of its own. */
 		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]))
+			continue;
+		if (is_first_after_itself(w, &w->x->keys.v[key]))
 			continue;
 		/* A process with one thread is named as a process. */
 		if (kind == KY_TRAIT_THREAD && ky_explain_has_single_threads(w->x))

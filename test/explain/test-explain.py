@@ -1382,6 +1382,17 @@ def test_against():
     assert "is not slower than in " in first, first
 
 
+def test_against_new():
+    """Only the second trace has the span: each instance there is the first after it."""
+    def work(p, i, f):
+        p.begin("fraud:score")
+        p.spend(90)
+        p.end("fraud:score")
+    usual = Program(24).make(lambda p, i, f: p.spend(30))
+    first = kymo("explain", Program(25).make(work), "--span=shop:checkout", "--against=" + usual).splitlines()[0]
+    assert re.search(r"slower because it runs fraud:score, which typical ones do not \(once, [\d.]+ us each\) \(", first), first
+
+
 def test_slowest():
     path = Program(27).make(noise)
     assert explain(path, "shop:checkout", "--slowest=12")["slow"]["n"] == 12
