@@ -331,23 +331,8 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 }
 
 #define MAX_CLAUSES 3
-#define MIN_TIMES   8 /* slow instances that may come at certain times */
-
-/* Up to three findings, none much smaller than the first. */
-static size_t find_top(const struct ky_difference *d, const struct ky_finding *top[MAX_CLAUSES])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < d->findings.n && n < MAX_CLAUSES; i++) {
-		const struct ky_finding *f = d->findings.v[i];
-
-		if (f->is_shown && f->share >= KY_MAX(.15, n ? .25 * top[0]->share : 0))
-			top[n++] = f;
-	}
-	return n;
-}
-
-/* --- below the load of the machine --- */
+#define MAX_PASSED  .1 /* part of typical time, in a place that is a cause */
+#define MIN_TIMES   8  /* slow instances that may come at certain times */
 
 #define MIN_LOAD     .02 /* part of the time of all, to be looked below */
 #define MIN_NET_LOAD .1	 /* part of the extra time that it makes up */
@@ -362,15 +347,72 @@ static double mean_load(struct ky_instance *const *v, size_t n)
 	return n ? ns / (double)n : 0;
 }
 
-bool ky_explanation_is_net(const struct ky_explanation *e)
-{
-	return e->c == &e->comparisons[1];
-}
-
 double ky_explanation_load(const struct ky_difference *d, bool of_typical)
 {
 	return of_typical ? mean_load(d->group->typical, d->group->n_typical)
 			  : mean_load(d->slow, d->n_slow);
+}
+
+/*
+ * Whether it is ready while threads run that have the same span. Beside a load, such peers queue
+ * for the processors that it leaves to them, whatever they do.
+ */
+static bool is_queue(const struct ky_explain *x, const struct ky_finding *f)
+{
+	struct ky_culprits c = {0};
+	int64_t ns = 0;
+
+	if (ky_finding_part(x, f) == KY_PART_READY && !ky_culprits_find(&c, x, f)) {
+		for (size_t i = 0; i < c.v.n; i++)
+			ns += x->threads.v[c.v.v[i].thread]->n_instances ? c.v.v[i].ns : 0;
+	}
+	ky_culprits_deinit(&c);
+	return 2 * ns > c.ns;
+}
+
+static double largest(const struct ky_difference *d, bool of_queues)
+{
+	for (size_t i = 0; i < d->findings.n; i++) {
+		const struct ky_finding *f = d->findings.v[i];
+
+		if (f->is_shown && is_queue(d->x, f) == of_queues)
+			return f->share;
+	}
+	return 0;
+}
+
+/* To queue with peers is a consequence of whatever makes them work: it comes after causes. */
+static bool do_queues_come_last(const struct ky_difference *d)
+{
+	return largest(d, false) >= .5 * largest(d, true);
+}
+
+/* Up to three findings, none much smaller than the first. */
+static size_t find_top(const struct ky_difference *d, const struct ky_finding *top[MAX_CLAUSES])
+{
+	bool queues_last = do_queues_come_last(d);
+	size_t n = 0;
+	double most = 0;
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < d->findings.n && n < MAX_CLAUSES; i++) {
+			const struct ky_finding *f = d->findings.v[i];
+
+			if (!f->is_shown || (queues_last && is_queue(d->x, f)) != pass ||
+				f->share < KY_MAX(.15, n ? .25 * most : 0))
+				continue;
+			top[n++] = f;
+			most = KY_MAX(most, f->share);
+		}
+	}
+	return n;
+}
+
+/* --- below the load of the machine --- */
+
+bool ky_explanation_is_net(const struct ky_explanation *e)
+{
+	return e->c == &e->comparisons[1];
 }
 
 /* How much longer other programs run instead of slow instances than of typical ones. */
@@ -397,31 +439,20 @@ static bool has_causes(const struct ky_comparison *c)
 	       (share_shown(c->chosen) >= .5 || c->chosen->findings.v[0]->is_shown);
 }
 
-/*
- * Whether it is ready while threads run that have the same span. Beside a load, such peers queue
- * for the processors that it leaves to them, whatever they do.
- */
-static bool is_queue(const struct ky_explain *x, const struct ky_finding *f)
+/* A law, as a growth with time or size, makes no group of slow ones. */
+static bool is_evident(const struct ky_difference *d, const struct ky_finding *f)
 {
-	struct ky_culprits c = {0};
-	int64_t ns = 0;
-
-	if (ky_finding_part(x, f) == KY_PART_READY && !ky_culprits_find(&c, x, f)) {
-		for (size_t i = 0; i < c.v.n; i++)
-			ns += x->threads.v[c.v.v[i].thread]->n_instances ? c.v.v[i].ns : 0;
-	}
-	ky_culprits_deinit(&c);
-	return 2 * ns > c.ns;
+	return d->group->is_remarkable || has_strong_condition(d->group, f);
 }
 
 /* Whether causes that are seen without the load are no small matter beside it. */
-static bool tells_more(const struct ky_explain *x, const struct ky_comparison *gross,
-	const struct ky_comparison *net)
+static bool tells_more(const struct ky_comparison *gross, const struct ky_comparison *net)
 {
 	const struct ky_difference *d = net->chosen;
+	const struct ky_finding *top[MAX_CLAUSES];
 
-	return has_causes(net) && !is_queue(x, d->findings.v[0]) && d->group->is_remarkable &&
-	       d->extra_ns >= MIN_NET * d->typical_ns &&
+	return find_top(d, top) && has_causes(net) && !is_queue(d->x, top[0]) &&
+	       is_evident(d, top[0]) && d->extra_ns >= MIN_NET * d->typical_ns &&
 	       (!has_causes(gross) ||
 		       extra_load(gross->chosen) >= MIN_NET_LOAD * gross->chosen->extra_ns);
 }
@@ -449,7 +480,7 @@ static int compare_net(struct ky_explanation *e, struct ky_instance *const *all,
 	r = ky_groups_find_net(&net->groups, all, n, (double)e->instances[0].n);
 	if (!r)
 		r = compare_all(e, all, n);
-	if (!r && tells_more(&e->x, gross, net))
+	if (!r && tells_more(gross, net))
 		return 0;
 	set_net(e, all, n, false);
 	e->c = gross;
@@ -522,7 +553,7 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 }
 
 /* Slow ones with nothing else in common may come at certain times: the machine's, or a peer's. */
-static void put_times(struct ky_buf *b, const struct ky_explanation *e)
+static bool put_times(struct ky_buf *b, const struct ky_explanation *e)
 {
 	const struct ky_difference *d = e->c->part < 1 ? &e->c->differences[0] : e->c->chosen;
 	uint32_t root = KY_ROOT;
@@ -531,25 +562,67 @@ static void put_times(struct ky_buf *b, const struct ky_explanation *e)
 		.mean_ns = {d->slow_ns, d->typical_ns},
 		.typical_ns = d->typical_ns};
 	struct ky_times times = {0};
+	bool found = false;
 
 	if (e->sources[1] || d->n_slow < MIN_TIMES)
-		return;
+		return false;
 	f.components.v = &root;
 	f.components.n = 1;
 	f.affected.v = d->slow;
 	f.affected.n = d->n_slow;
 	/* Without the sample of all, no trend is looked for. */
 	if (ky_times_find(&times, &e->x, &f, NULL, 0) < 0)
-		return;
-	for (size_t i = 0; i < times.n; i++) {
-		if (times.v[i].rank < 4 && times.v[i].explained >= .6) {
-			ky_buf_puts(b, "; they come");
-			put_brief(b, &times.v[i], " ");
-			break;
-		}
+		return false;
+	for (size_t i = 0; i < times.n && !found; i++) {
+		found = times.v[i].rank < 4 && times.v[i].explained >= .6;
+		if (found)
+			put_brief(b, &times.v[i], "; they come ");
 	}
 	for (size_t i = 0; i < times.n; i++)
 		free(times.v[i].text);
+	return found;
+}
+
+/*
+ * Those that say why. A mere place does if typical ones hardly pass time there, and if slow ones
+ * do not come at certain times: stalls at these would hit some place, too.
+ */
+static size_t find_partial(const struct ky_difference *d, const struct ky_finding *const *top,
+	size_t n, bool have_times, const struct ky_finding *partial[MAX_CLAUSES])
+{
+	size_t n_partial = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (top[i]->kind != KY_FINDING_LONGER || top[i]->conditions.n ||
+			ky_finding_is_wait(d->x, top[i]) ||
+			(top[i]->typical_share < MAX_PASSED && !have_times))
+			partial[n_partial++] = top[i];
+	}
+	return n_partial;
+}
+
+/* The causes that are known come first; that they are not all follows. */
+static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
+	const struct ky_finding *const *v, size_t n)
+{
+	ky_buf_printf(b, "%s is %s in part because ", e->question.span,
+		e->sources[1] ? "slower" : "slow");
+	for (size_t i = 0; i < n; i++) {
+		ky_buf_puts(b, i ? ", and because " : "");
+		put_clause(b, v[i]);
+		ky_buf_printf(b, " (%.0f %%%s)", percent(e->c->part * v[i]->share),
+			i ? "" : " of the extra time");
+	}
+	ky_buf_puts(b, "; nothing recorded tells why for the rest");
+}
+
+static void put_slower(struct ky_buf *b, const struct ky_explanation *e)
+{
+	char slow[32], typical[32];
+
+	ky_buf_printf(b, "%s: nothing recorded tells why it takes %s instead of %s",
+		e->question.span, ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
+		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
 }
 
 /* If nothing says why, names the place with most of the extra time. */
@@ -558,9 +631,21 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 {
 	const struct ky_difference *d = e->c->chosen;
 	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
+	const struct ky_finding *partial[MAX_CLAUSES];
+	struct ky_buf times = {0};
+	bool have_times = put_times(&times, e);
+	size_t n_partial = find_partial(d, top, n, have_times, partial);
 
-	ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
-		e->question.span, e->c->part < 1 ? "most of " : "");
+	if (n_partial) {
+		put_partial(b, e, partial, n_partial);
+		ky_buf_deinit(&times);
+		return;
+	}
+	if (e->sources[1])
+		put_slower(b, e);
+	else
+		ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
+			e->question.span, e->c->part < 1 ? "most of " : "");
 	if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
 		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
 		ky_buf_printf(b,
@@ -570,7 +655,9 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	}
 	if (e->c->part >= 1 && f && f->executed && f->share >= .6)
 		ky_buf_puts(b, f->executed);
-	put_times(b, e);
+	if (times.data)
+		ky_buf_puts(b, times.data);
+	ky_buf_deinit(&times);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->c->part * top[i]->share));
 		put_clause(b, top[i]);
