@@ -5,6 +5,7 @@
 
 #include "explain/conditions.h"
 #include "explain/executed.h"
+#include "explain/outliers.h"
 #include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/subgroup.h"
@@ -695,6 +696,8 @@ static void decide(struct ky_buf *b, struct ky_explanation *e)
 			"%s: nothing stands out: the slow ones are the tail of one distribution, and nothing else differs",
 			e->question.span);
 	}
+	if (!e->sources[1] && !b->error)
+		ky_outliers_put(b, e);
 }
 
 /* --- missing in the trace --- */

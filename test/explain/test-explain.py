@@ -1432,6 +1432,22 @@ def test_against_new():
     assert re.match(r"shop:checkout: nothing recorded tells why it takes 1\d\d us instead of \d\d(\.\d)? us$", first), first
 
 
+def test_outliers():
+    """Too few to compare, but far longer than all others: the place is named."""
+    def work(p, i, f):
+        p.begin("cfg:read")
+        p.spend(90000 if (i, p.thread[0]) in far else 20)
+        p.end("cfg:read")
+        p.spend(900 if p.r.random() < .05 else 10)
+    for far, text in (([(300, 200)], "; the longest, "), ([(300, 200), (41, 201)], "; the longest 2, of "),
+                      ([], None)):
+        first = kymo("explain", Program(86).make(work), "--span=shop:checkout").splitlines()[0]
+        if text:
+            assert text in first and re.search(r" ms,? (and more, pass|passes) in cfg:read$", first), first
+        else:
+            assert "the longest" not in first, first
+
+
 def test_slowest():
     path = Program(27).make(noise)
     assert explain(path, "shop:checkout", "--slowest=12")["slow"]["n"] == 12
