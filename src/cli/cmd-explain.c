@@ -484,7 +484,8 @@ const struct cli_command cmd_explain = {
 	.help = "find out why some instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"
-		"'NAME is slow because ...', 'nothing recorded tells why' or 'nothing stands out'.\n"
+		"'NAME is slow because ...', 'NAME is slow in part because ...', 'nothing recorded tells why'\n"
+		"or 'nothing stands out'.\n"
 		"Then follow both groups; the findings, by their part of the extra time, each with an\n"
 		"example; and what this trace does not show.\n"
 		"-f selects instances by the fields of their first event; -e selects the events to use.\n"
