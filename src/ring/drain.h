@@ -83,7 +83,8 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 /*
  * Reads the head and the lost counters. settle: also reads the clock of the head, without which no
  * piece of a partly filled block is described. If writers are too busy for that, or a thread was
- * interrupted while it changed that clock, the block waits for the next look. Returns 0, or -EBADMSG if the ring is quarantined, now or before.
+ * interrupted while it changed that clock, the block waits for the next look. Returns 0, or
+ * -EBADMSG if the ring is quarantined, now or before.
  */
 int ky_drain_look(struct ky_drain *d, bool settle);
 /*

@@ -550,8 +550,8 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 		oldest = load_oldest(ctl);
 		from = load(&ctl->reserve);
 		/*
-		 * What this record interrupted is published first, and must not be after last_ts,
-		 * which belongs to the head.
+		 * A record that this one interrupted is published first. last_ts, which belongs to
+		 * the head, must not be after it.
 		 */
 		clock = load(&ctl->head) == from ? &ctl->last_ts : &ctl->nested_ts;
 		begin = ky_head_pos(from, oldest);

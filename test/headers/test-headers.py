@@ -238,7 +238,7 @@ def links(driver, *code):
 
 
 def run(program):
-    """Returns the program's status. A 32-bit program runs in an emulator if the kernel refuses it."""
+    """Returns the program's status. An emulator runs it if the kernel does not (32 bits)."""
     try:
         return subprocess.run([program]).returncode
     except OSError as e:

@@ -945,8 +945,8 @@ def mounts_of(pid):
     return found
 
 
-# The kernel unmounts in all namespaces what is mounted on a file that is removed. Other tests remove
-# names of network namespaces.
+# If a file is removed, the kernel unmounts in all namespaces what is mounted on it. Other tests
+# remove names of network namespaces.
 OWN_MOUNTS = ("unshare", "-m", "sh", "-c", 'umount -a -t nsfs; exec "$@"', "sh")
 
 

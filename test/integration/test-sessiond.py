@@ -67,7 +67,7 @@ def test_launcher_returns_when_ready(k):
 
 
 def test_group(k):
-    """A group that was asked for and does not exist is named. Without a group, all works for root."""
+    """The log names a missing group only if an option asks for it."""
     if os.geteuid():
         raise Skip("only root's daemon is controlled by a group")
     k.start_daemon("--group=nobody-is-here")
