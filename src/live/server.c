@@ -7,10 +7,15 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+
 #define CLIENTS_MAX 64u
+#define QUIET_NS    10000000000ull /* a viewer asks again after 0.1 s, unless it is stopped */
 
 struct client {
 	int fd; /* owned */
+	bool has_asked;
+	uint64_t heard_ns; /* when it connected, or asked last */
 	struct viewer viewer;
 	uint8_t in[VIEWER_HEAD + VIEWER_REQUEST_MAX];
 	size_t n_in;
@@ -49,6 +54,29 @@ static void end_client(struct serving *v, unsigned i)
 	v->clients[i] = v->clients[--v->n];
 }
 
+static bool is_quieter(const struct client *a, const struct client *b)
+{
+	return a->has_asked != b->has_asked ? b->has_asked : a->heard_ns < b->heard_ns;
+}
+
+/*
+ * Ends a connection that has not asked anything, or not for long. So connections that only wait
+ * keep no viewer away.
+ */
+static void make_room(struct serving *v)
+{
+	unsigned quietest = 0;
+
+	if (v->n < CLIENTS_MAX)
+		return;
+	for (unsigned i = 1; i < v->n; i++)
+		if (is_quieter(v->clients[i], v->clients[quietest]))
+			quietest = i;
+	if (!v->clients[quietest]->has_asked ||
+		ky_clock_ns(CLOCK_MONOTONIC) - v->clients[quietest]->heard_ns > QUIET_NS)
+		end_client(v, quietest);
+}
+
 static void accept_client(struct serving *v)
 {
 	int fd = accept4(v->server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -57,6 +85,7 @@ static void accept_client(struct serving *v)
 
 	if (fd < 0)
 		return;
+	make_room(v);
 	c = v->n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		v->server->report(v->server, "a viewer was sent away: there are 64 already");
@@ -65,6 +94,7 @@ static void accept_client(struct serving *v)
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	c->fd = fd;
+	c->heard_ns = ky_clock_ns(CLOCK_MONOTONIC);
 	viewer_init(&c->viewer, v->server->live);
 	v->clients[v->n++] = c;
 }
@@ -93,6 +123,8 @@ static int handle_requests(struct client *c)
 		if (n <= 0 || (size_t)n > c->n_in)
 			return n < 0 ? (int)n : 0;
 		ret = viewer_handle(&c->viewer, c->in, (size_t)n, &c->out);
+		c->has_asked = true;
+		c->heard_ns = ky_clock_ns(CLOCK_MONOTONIC);
 		c->n_in -= (size_t)n;
 		memmove(c->in, c->in + n, c->n_in);
 		if (!ret)
@@ -153,8 +185,6 @@ int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const s
 			ret = errno == EINTR ? 0 : -errno;
 			continue;
 		}
-		if (p[n].revents)
-			accept_client(&v);
 		/* From the last one: the end of one moves the last to its place. */
 		for (unsigned i = n; i-- > 0;) {
 			int error = serve_client(v.clients[i], p[i].revents);
@@ -164,6 +194,8 @@ int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const s
 				end_client(&v, i);
 			}
 		}
+		if (p[n].revents)
+			accept_client(&v);
 	}
 	while (v.n)
 		end_client(&v, v.n - 1);

@@ -283,6 +283,20 @@ def list_sessions(live):
     return done.stdout
 
 
+def test_silent_connections(k):
+    """Connections that ask nothing keep no viewer away."""
+    k.start_daemon()
+    trace = k.record("*")
+    live = Live(k, trace)
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            silent = stack.enter_context(socket.create_connection(("localhost", live.port)))
+            with contextlib.suppress(OSError):
+                silent.send(b"hello?")
+        check(trace.name in list_sessions(live), "a listing of the sessions")
+    live.end()
+
+
 def request(command, data=b"", size=None):
     return struct.pack(">QII", len(data) if size is None else size, command, 0) + data
 
