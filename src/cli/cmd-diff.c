@@ -345,16 +345,20 @@ static void print_only(struct diff *d, const struct series *s)
 		cli_safe(d->cli, s->name), n == floor(n) ? 0 : 1, n, n == 1 ? "" : "s");
 }
 
-/* Events that came more or less often; those of spans are shown with the spans. */
-static void print_event(struct diff *d, const struct series *s)
+/*
+ * Prints events that came more or less often; those of spans are shown with the spans. Returns
+ * whether it did.
+ */
+static bool print_event(struct diff *d, const struct series *s)
 {
 	const struct change c = get_change(d, s, MEASURE_COUNT);
 
 	if (percent(&c) == 0 || c.p >= SIGNIFICANT)
-		return;
+		return false;
 	printf("%s:", cli_safe(d->cli, s->name));
 	print_pair(&c, MEASURE_COUNT, 0);
 	printf(" events a run\n");
+	return true;
 }
 
 static int name_width(const struct diff *d)
@@ -373,7 +377,7 @@ static int name_width(const struct diff *d)
 static void print_text(struct diff *d)
 {
 	int width = name_width(d);
-	bool any = false;
+	bool any = false, differs = false;
 
 	print_losses(d);
 	for (size_t i = 0; i < d->runs.n_series; i++) {
@@ -389,13 +393,19 @@ static void print_text(struct diff *d)
 	}
 	if (any && (d->runs.n[SIDE_BASE] < MIN_TESTED || d->runs.n[SIDE_NEW] < MIN_TESTED))
 		printf("Fewer than %u runs on a side: differences are not tested.\n", MIN_TESTED);
-	for (size_t i = 0; i < d->runs.n_series; i++)
-		if (!is_on_both(&d->runs.series[i], &d->runs))
-			print_only(d, &d->runs.series[i]);
+	for (size_t i = 0; i < d->runs.n_series; i++) {
+		if (is_on_both(&d->runs.series[i], &d->runs))
+			continue;
+		print_only(d, &d->runs.series[i]);
+		differs = true;
+	}
 	for (size_t i = 0; i < d->runs.n_series; i++)
 		if (d->runs.series[i].kind == SERIES_EVENT &&
 			is_on_both(&d->runs.series[i], &d->runs))
-			print_event(d, &d->runs.series[i]);
+			differs |= print_event(d, &d->runs.series[i]);
+	if (!any && !differs)
+		printf("no difference: %zu event%s on both sides, as often\n", d->runs.n_series,
+			d->runs.n_series == 1 ? "" : "s");
 }
 
 /* --- JSON --- */

@@ -136,7 +136,7 @@ static void try_first(const struct work *w, enum scope scope, size_t n, struct f
 static void find_first(struct work *w)
 {
 	struct first best = {0};
-	char text[128];
+	char text[128], number[32];
 
 	for (enum scope scope = OF_TRACE; scope < N_SCOPES; scope++) {
 		size_t last = 0, n_groups;
@@ -154,8 +154,9 @@ static void find_first(struct work *w)
 	}
 	if (!best.hits)
 		return;
-	snprintf(text, sizeof(text), "the first %zu of %s (%zu of these %zu)", best.n,
-		scope_names[best.scope], best.hits, best.size);
+	snprintf(number, sizeof(number), " %zu", best.n);
+	snprintf(text, sizeof(text), "the first%s of %s (%zu of these %zu)",
+		best.n > 1 ? number : "", scope_names[best.scope], best.hits, best.size);
 	add_time(w, best.density, 0, text);
 }
 

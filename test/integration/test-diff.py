@@ -100,6 +100,8 @@ def test_names(k):
             "only in NEW: a:new (3 times a run)", "NEW: records are missing in 5 of 5 runs (35 "):
         check(line in text, f"{line!r} is not in:\n{text}")
     check("a:x:  10 → 22  +120.0 % (p=" in text, text)
+    same = [run_file(k.top / f"same{i}.json", {"a:x": 10, "a:y": 2}) for i in range(2)]
+    equal(diff(k, same[:1], same[1:]).stdout, "no difference: 2 events on both sides, as often\n", "without a difference")
 
 
 def test_latency(k):
