@@ -997,7 +997,7 @@ def test_errors(k):
     bad = write(k.top / "badmeta", "/* CTF 1.8 */\ntrace { major = ; };\n")
     rubbish = write(k.top / "rubbish", "PK\x03\x04")
     early = write(k.top / "early", "")
-    for path, word in ((early, "metadata is empty"), (empty, "no file 'metadata'"), (file, "is no trace"), (k.top / "none", "No such file"), (bad, "metadata:2:17: "), (rubbish, "metadata:1:")):
+    for path, word in ((early, "metadata is empty"), (empty, "no file 'metadata'"), (file, "is a file: give the directory"), (k.top / "none", "No such file"), (bad, "metadata:2:17: "), (rubbish, "metadata:1:")):
         for command in ("view", "stat"):
             errors = k.kymo(command, str(path), status=1).stderr
             check(word in errors, f"{command} {path}: {errors!r} lacks {word!r}")
