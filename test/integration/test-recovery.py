@@ -134,6 +134,8 @@ def test_again_and_again(k):
         wait_for(lambda: kymotest.time.monotonic() - begun > until, "the moment to kill")
         kill_daemon(k)
         restart(k)
+    # The others may all have ended while there was no daemon.
+    apps.append(k.spawn("emit", "-p", CYCLES, "-t", 2, "-n", 20000 // SCALE, "-m"))
     total = sum(sum(emitted(k.finish(app))) for app in apps)
     k.kymo("stop")
     events, discarded = read_trace(trace)
