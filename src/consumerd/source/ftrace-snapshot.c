@@ -58,16 +58,25 @@ static bool copy_page(const struct ring *r, uint32_t i, uint8_t *to)
 	return true;
 }
 
-/* Returns the clock of the newest sub-buffer that was overwritten since note_clocks(). */
-static uint64_t newest_lost(const struct ring *r)
+/*
+ * Finds the clock of the newest sub-buffer that was overwritten since note_clocks(), and the first
+ * clock of what was written over such ones: later sub-buffers, whose clock may have been noted when
+ * they were new already, follow a hole.
+ */
+static void find_lost(const struct ring *r, uint64_t *ret_lost, uint64_t *ret_first_new)
 {
-	uint64_t lost = 0;
-
+	*ret_lost = 0;
+	*ret_first_new = UINT64_MAX;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < r->n; i++)
-		if (read_word(page_of(r, i)) != r->clocks[i])
-			lost = KY_MAX(lost, r->clocks[i]);
-	return lost;
+	for (uint32_t i = 0; i < r->n; i++) {
+		uint64_t now = read_word(page_of(r, i));
+
+		if (now == r->clocks[i])
+			continue;
+		*ret_lost = KY_MAX(*ret_lost, r->clocks[i]);
+		if (r->clocks[i] || read_len(page_of(r, i)))
+			*ret_first_new = KY_MIN(*ret_first_new, now);
+	}
 }
 
 static int by_clock(const void *a, const void *b, void *pages_and_size)
@@ -81,16 +90,18 @@ static int by_clock(const void *a, const void *b, void *pages_and_size)
 
 static void copy_ring(struct ftrace_copy *c, struct ring *r)
 {
+	uint64_t lost, first_new, clock;
 	uint32_t n = 0;
-	uint64_t lost;
 
 	note_clocks(r);
 	for (uint32_t i = 0; i < r->n; i++)
 		n += copy_page(r, i, c->pages + (size_t)n * r->size);
-	lost = newest_lost(r);
-	for (uint32_t i = 0; i < n; i++)
-		if (ky_load64(c->pages + (size_t)i * r->size) > lost)
+	find_lost(r, &lost, &first_new);
+	for (uint32_t i = 0; i < n; i++) {
+		clock = ky_load64(c->pages + (size_t)i * r->size);
+		if (clock > lost && clock < first_new)
 			c->order[c->n++] = i;
+	}
 	qsort_r(c->order, c->n, sizeof(*c->order), by_clock, c);
 }
 

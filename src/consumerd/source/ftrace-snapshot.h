@@ -5,9 +5,10 @@
  *
  *   1. note the clock of each sub-buffer
  *   2. copy each; keep it if its clock is still the noted one
- *   3. read all clocks again: the newest sub-buffer that was overwritten meanwhile is `lost`
+ *   3. read all clocks again: the newest sub-buffer that was overwritten meanwhile is `lost`, and
+ *      the oldest one that was written meanwhile is `first_new`
  *
- * The copies that are newer than `lost` have no hole between them.
+ * The copies between `lost` and `first_new` have no hole between them.
  */
 #ifndef CONSUMERD_SOURCE_FTRACE_SNAPSHOT_H
 #define CONSUMERD_SOURCE_FTRACE_SNAPSHOT_H
