@@ -59,9 +59,9 @@ static bool copy_page(const struct ring *r, uint32_t i, uint8_t *to)
 }
 
 /*
- * Finds the clock of the newest sub-buffer that was overwritten since note_clocks(), and the first
- * clock of what was written over such ones: later sub-buffers, whose clock may have been noted when
- * they were new already, follow a hole.
+ * Compares the clocks with the noted ones. *ret_lost: of the newest sub-buffer that was overwritten
+ * meanwhile. *ret_first_new: of the first one that was written meanwhile. The kernel may have gone
+ * on to a later one before that one was noted: it was copied, and follows a hole.
  */
 static void find_lost(const struct ring *r, uint64_t *ret_lost, uint64_t *ret_first_new)
 {
@@ -88,7 +88,7 @@ static int by_clock(const void *a, const void *b, void *pages_and_size)
 	return x < y ? -1 : x > y;
 }
 
-static void copy_ring(struct ftrace_copy *c, struct ring *r)
+static void copy_all(struct ftrace_copy *c, struct ring *r)
 {
 	uint64_t lost, first_new, clock;
 	uint32_t n = 0;
@@ -119,20 +119,26 @@ static int allocate(struct ftrace_copy *c, struct ring *r)
 	return c->pages && c->order && r->clocks ? 0 : -ENOMEM;
 }
 
+int ftrace_copy_ring(struct ftrace_copy *c, const uint8_t *data, uint32_t n, uint32_t size)
+{
+	struct ring r = {.data = data, .n = n, .size = size};
+	int ret = allocate(c, &r);
+
+	if (!ret)
+		copy_all(c, &r);
+	free(r.clocks);
+	return ret;
+}
+
 static int copy_mapped(struct ftrace_copy *c, int fd, const struct meta *meta)
 {
-	struct ring r = {.n = meta->nr_subbufs, .size = meta->subbuf_size};
-	size_t size = (size_t)r.n * r.size;
+	size_t size = (size_t)meta->nr_subbufs * meta->subbuf_size;
 	void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, meta->meta_page_size);
 	int ret;
 
 	if (data == MAP_FAILED)
 		return -errno;
-	r.data = data;
-	ret = allocate(c, &r);
-	if (!ret)
-		copy_ring(c, &r);
-	free(r.clocks);
+	ret = ftrace_copy_ring(c, data, meta->nr_subbufs, meta->subbuf_size);
 	munmap(data, size);
 	return ret;
 }

@@ -34,6 +34,8 @@ struct ftrace_copy {
  * have this size.
  */
 int ftrace_copy_open(struct ftrace_copy *c, int fd, uint32_t subbuf_size);
+/* The same for a ring whose n sub-buffers are in memory that the kernel writes. 0 or -ENOMEM. */
+int ftrace_copy_ring(struct ftrace_copy *c, const uint8_t *data, uint32_t n, uint32_t size);
 void ftrace_copy_close(struct ftrace_copy *c);
 static inline bool ftrace_copy_is_open(const struct ftrace_copy *c)
 {
