@@ -61,6 +61,16 @@ static bool has_more(const struct consumerd *c)
 	return false;
 }
 
+static bool is_complete(const struct consumerd *c)
+{
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (!stream_set_is_complete(set))
+			return false;
+	return true;
+}
+
 void round_flush(struct consumerd *c)
 {
 	unsigned int n = 0;
@@ -174,9 +184,10 @@ void round_finish(struct consumerd *c)
 		limit_snapshot(c);
 	ky_list_foreach (set, &c->sets, node)
 		stream_set_finish(set);
+	round_flush(c);
 	/* The second look settles rings whose thread is stopped or was killed (ring/drain.h). */
-	round_flush(c);
-	round_flush(c);
+	if (!is_complete(c))
+		round_flush(c);
 	if (c->reason && *c->reason)
 		name_reason(c);
 	ky_list_foreach (set, &c->sets, node) {

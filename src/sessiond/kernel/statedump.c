@@ -683,10 +683,18 @@ static void dump_processors(struct dump *d)
 		fclose(f);
 }
 
+/* A snapshot does not begin when its session does: it has no dump. */
+static bool has_dumps(const struct kernel_set *set)
+{
+	return !set->channel->session->snapshot;
+}
+
 void statedump_begin(struct kernel_set *set, uint64_t clock)
 {
 	struct dump d = {.set = set};
 
+	if (!has_dumps(set))
+		return;
 	set->n_dumps++;
 	set->dump_clock = clock;
 	add_record(&d, DUMP_START, "", 0);
@@ -697,6 +705,8 @@ void statedump_send(const struct kernel_set *set)
 {
 	struct dump d = {.set = set, .part = 1};
 
+	if (!has_dumps(set))
+		return;
 	read_inums(&d.own, getpid());
 	each_thread(dump_thread, &d);
 	dump_files(&d);
