@@ -815,24 +815,29 @@ def test_growth_beside_the_load():
     check(path, "shop:checkout itself takes", "the later, the longer", "; besides, other programs run on its processor instead")
 
 
+def let_peer_run(p, n):
+    """Another thread runs on the processor instead, in n instances of the same span."""
+    own, peer = p.thread, (201, 60, "worker")
+    p.switch(own[0], peer[0], 0, "worker")
+    p.thread = peer
+    for k in range(n):
+        p.begin("shop:checkout", order=k)
+        p.spend(60)
+        p.end("shop:checkout", items=k)
+        p.spend(60)
+    p.thread = own
+    p.switch(peer[0], own[0], 0, "worker")
+
+
 def test_causes_before_queues():
     """On a busy machine, threads of the same span queue for a processor: causes come first."""
     def work(p, i, f):
-        own, peer = p.thread, (201, 60, "worker")
         if p.r.random() < .05:
             p.begin("acl:check")
             p.spend(700)
             p.end("acl:check")
         if p.r.random() < .06:
-            p.switch(own[0], peer[0], 0, "worker")
-            p.thread = peer
-            for k in range(6):
-                p.begin("shop:checkout", order=k)
-                p.spend(60)
-                p.end("shop:checkout", items=k)
-                p.spend(60)
-            p.thread = own
-            p.switch(peer[0], own[0], 0, "worker")
+            let_peer_run(p, 6)
     first = kymo("explain", with_kernel(85, work, n=900), "--span=shop:checkout").splitlines()[0]
     assert first.startswith("shop:checkout is slow because it runs acl:check, which typical ones do not"), first
     assert ", and because it is ready to run, and thread 201 (worker) runs on its processor instead" in first, first
@@ -841,21 +846,13 @@ def test_causes_before_queues():
 def test_queue_beside_the_load():
     """Threads of the same span queue for a processor that other programs use: the load is named."""
     def work(p, i, f):
-        own, peer = p.thread, (201, 60, "worker")
+        own = p.thread[0]
         if p.r.random() < .5:
-            p.switch(own[0], 888, 0, "hog")
+            p.switch(own, 888, 0, "hog")
             p.spend(p.r.random() ** 4 * 20000)
-            p.switch(888, own[0], 0, "worker")
+            p.switch(888, own, 0, "worker")
         if p.r.random() < .06:
-            p.switch(own[0], peer[0], 0, "worker")
-            p.thread = peer
-            for k in range(2):
-                p.begin("shop:checkout", order=k)
-                p.spend(60)
-                p.end("shop:checkout", items=k)
-                p.spend(60)
-            p.thread = own
-            p.switch(peer[0], own[0], 0, "worker")
+            let_peer_run(p, 2)
     p = Kernel(79, threads=1, n=900)
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")

@@ -60,8 +60,8 @@ static bool copy_page(const struct ring *r, uint32_t i, uint8_t *to)
 
 /*
  * Compares the clocks with the noted ones. *ret_lost: of the newest sub-buffer that was overwritten
- * meanwhile. *ret_first_new: of the first one that was written meanwhile. The kernel may have gone
- * on to a later one before that one was noted: it was copied, and follows a hole.
+ * meanwhile. *ret_first_new: of the first one that was written meanwhile. Before a later one was
+ * noted, the kernel may have begun it: its copy follows a hole.
  */
 static void find_lost(const struct ring *r, uint64_t *ret_lost, uint64_t *ret_first_new)
 {
