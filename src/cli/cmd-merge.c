@@ -34,7 +34,8 @@ struct merge {
 	struct cli *cli;
 	struct input *inputs; /* owned */
 	size_t n;
-	const char *source; /* of the offsets */
+	struct clock_note note;
+	bool is_measured; /* bounds of the clocks are known from when the traces were fetched */
 	uint64_t n_pairs;
 	/* while a trace is copied */
 	const struct input *input;
@@ -107,6 +108,49 @@ static int add_flows(struct merge *m, struct kymo_reader *r, struct offsets *o)
 	return ret ? cli_fail(m->cli, "failed", "%s", *f.why ? f.why : strerror(-ret)) : CLI_OK;
 }
 
+/* Compares two texts; false if one is missing. */
+static bool is_same(const char *a, const char *b)
+{
+	return a && b && !strcmp(a, b);
+}
+
+/*
+ * Adds bounds from the metadata of fetched traces: each clock is off by at most its error, against
+ * the clock that both traces name as their reference.
+ */
+static int add_measured(struct merge *m, struct kymo_reader *r, struct offsets *o)
+{
+	_cleanup_free_ size_t *hosts = find_hosts(m, r);
+	const char *references[OFFSETS_MAX] = {0};
+	int64_t errors[OFFSETS_MAX] = {0};
+	bool seen[OFFSETS_MAX] = {0};
+
+	if (!hosts)
+		return cli_fail(m->cli, "failed", "no memory");
+	for (size_t i = 0; i < kymo_reader_n_traces(r); i++) {
+		const size_t host = hosts[i];
+		const char *error = kymo_reader_env(r, i, "clock_error_ns");
+		const char *reference = kymo_reader_env(r, i, "clock_reference");
+
+		if (!error || (seen[host] && !is_same(references[host], reference)))
+			reference = NULL;
+		references[host] = reference;
+		errors[host] = KY_MAX(errors[host], error ? strtoll(error, NULL, 10) : 0);
+		seen[host] = true;
+	}
+	for (size_t a = 0; a < m->n; a++)
+		for (size_t b = 0; b < m->n; b++) {
+			int64_t most;
+
+			if (a == b || !is_same(references[a], references[b]) ||
+				__builtin_add_overflow(errors[a], errors[b], &most))
+				continue;
+			offsets_add(o, a, 0, b, most);
+			m->is_measured = true;
+		}
+	return CLI_OK;
+}
+
 static int solve(struct merge *m, struct offsets *o)
 {
 	struct offset found[OFFSETS_MAX];
@@ -114,11 +158,13 @@ static int solve(struct merge *m, struct offsets *o)
 
 	if (offsets_solve(o, found, &ns) < 0)
 		return cli_fail(m->cli, "failed",
-			"the flows contradict each other by %" PRId64
+			"the flows contradict each other%s by %" PRId64
 			" ns: a clock drifts, or these are no flows; merge a shorter part, or without --flows",
-			ns);
+			m->is_measured ? ", or the errors that were measured," : "", ns);
 	for (size_t i = 0; i < m->n; i++)
 		m->inputs[i].offset = found[i];
+	if (m->is_measured && !cli_has(m->cli, "flows"))
+		m->note.source = "round-trip";
 	return CLI_OK;
 }
 
@@ -140,6 +186,8 @@ static int measure(struct merge *m)
 		code = cli_fail(m->cli, "failed", "%s", error.text);
 	else
 		code = add_flows(m, r, &o);
+	if (!code)
+		code = add_measured(m, r, &o);
 	if (!code)
 		code = solve(m, &o);
 	kymo_reader_close(r);
@@ -190,7 +238,7 @@ static int copy_metadata(const struct merge *m, int from, int to)
 		r = !old ? -ENOMEM : read(from, old, (size_t)st.st_size) != st.st_size ? -EIO : 0;
 	}
 	if (!r)
-		r = clock_rewrite(&text, old, (size_t)st.st_size, &m->input->offset, m->source);
+		r = clock_rewrite(&text, old, (size_t)st.st_size, &m->input->offset, &m->note);
 	if (!r && write(to, text.data, text.len) != (ssize_t)text.len)
 		r = -EIO;
 	ky_buf_deinit(&text);
@@ -314,7 +362,7 @@ static int report(const struct merge *m)
 
 static int run(struct cli *cli)
 {
-	struct merge m = {.cli = cli, .n = cli->args.n_pos, .source = "recorded"};
+	struct merge m = {.cli = cli, .n = cli->args.n_pos, .note = {.source = "recorded"}};
 	const char *output = cli_get(cli, "output");
 	int code;
 
@@ -326,7 +374,7 @@ static int run(struct cli *cli)
 	if (!m.inputs)
 		return cli_fail(cli, "failed", "no memory");
 	if (cli_has(cli, "flows"))
-		m.source = "flows";
+		m.note.source = "flows";
 	code = take_inputs(&m);
 	if (!code)
 		code = measure(&m);

@@ -216,6 +216,7 @@ static int rewrite(struct trace *t, int parent)
 	_cleanup_close_ int fd = openat(parent, "metadata", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
 	struct ky_buf b = {0};
+	struct clock_note note = {.source = "recorded"};
 	struct stat st;
 	int r;
 
@@ -225,9 +226,10 @@ static int rewrite(struct trace *t, int parent)
 	if (!text || read(fd, text, (size_t)st.st_size) != st.st_size)
 		return -EIO;
 	r = find_offset(t, text, (size_t)st.st_size, &t->offset);
+	if (t->offset.error_ns != OFFSETS_UNKNOWN)
+		note = (struct clock_note){"round-trip", t->fetch->id};
 	if (!r)
-		r = clock_rewrite(&b, text, (size_t)st.st_size, &t->offset,
-			t->offset.error_ns == OFFSETS_UNKNOWN ? "recorded" : "round-trip");
+		r = clock_rewrite(&b, text, (size_t)st.st_size, &t->offset, &note);
 	if (!r)
 		r = write_metadata(parent, &b);
 	ky_buf_deinit(&b);

@@ -55,12 +55,34 @@ static bool shift(uint64_t freq, uint64_t *s, uint64_t *cycles, int64_t ns)
 	return true;
 }
 
-static void put_env(struct ky_buf *to, const struct offset *o, const char *source)
+static void put_env(struct ky_buf *to, const struct offset *o, const struct clock_note *note)
 {
-	ky_buf_printf(to, "\n\tclock_source = \"%s\";\n\tclock_shift_ns = %" PRId64 ";", source,
-		o->shift_ns);
+	ky_buf_printf(to, "\n\tclock_source = \"%s\";\n\tclock_shift_ns = %" PRId64 ";",
+		note->source, o->shift_ns);
 	if (o->error_ns != OFFSETS_UNKNOWN)
 		ky_buf_printf(to, "\n\tclock_error_ns = %" PRId64 ";", o->error_ns);
+	if (note->reference)
+		ky_buf_printf(to, "\n\tclock_reference = \"%s\";", note->reference);
+}
+
+/* Appends these lines without those that an earlier rewriting put there. */
+static void put_rest(struct ky_buf *to, const char *at, const char *end)
+{
+	static const char *const names[] = {"\n\tclock_source = ", "\n\tclock_shift_ns = ",
+		"\n\tclock_error_ns = ", "\n\tclock_reference = "};
+
+	while (at < end) {
+		const char *next = memchr(at + 1, '\n', (size_t)(end - at - 1));
+		bool drop = false;
+
+		next = next ? next : end;
+		for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++)
+			drop |= (size_t)(next - at) > strlen(names[i]) &&
+				!memcmp(at, names[i], strlen(names[i]));
+		if (!drop)
+			ky_buf_append(to, at, (size_t)(next - at));
+		at = next;
+	}
 }
 
 /* The clock in a text of metadata. */
@@ -94,8 +116,8 @@ static int find_block(const char *text, size_t len, struct block *b)
 	return 0;
 }
 
-int clock_rewrite(
-	struct ky_buf *to, const char *text, size_t len, const struct offset *o, const char *source)
+int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct offset *o,
+	const struct clock_note *note)
 {
 	struct block b;
 	int r = find_block(text, len, &b);
@@ -105,8 +127,9 @@ int clock_rewrite(
 	if (!shift(b.freq, &b.s, &b.cycles, o->shift_ns))
 		return -ERANGE;
 	ky_buf_append(to, text, (size_t)(b.env - text));
-	put_env(to, o, source);
-	ky_buf_append(to, b.env, (size_t)(b.seconds.at - b.env));
+	put_env(to, o, note);
+	put_rest(to, b.env, b.at);
+	ky_buf_append(to, b.at, (size_t)(b.seconds.at - b.at));
 	ky_buf_printf(
 		to, "%" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE", b.s, b.cycles);
 	ky_buf_append(to, b.absolute.at + b.absolute.len,

@@ -9,12 +9,19 @@
 #include "base/buf.h"
 #include "merge/offsets.h"
 
+/* A note on the shift, for the metadata. Its texts have no quotation marks and backslashes. */
+struct clock_note {
+	const char *source; /* of the shift */
+	/* names the clock that the error refers to; NULL: the first trace's */
+	const char *reference;
+};
+
 /*
- * Appends the text with a clock that is shifted. source: where the shift is from. Returns 0, or
- * -EINVAL if this metadata was not written by Kymo, or -ERANGE.
+ * Appends the text with a clock that is shifted, and with the note, which replaces that of an
+ * earlier call. Returns 0, or -EINVAL if this metadata was not written by Kymo, or -ERANGE.
  */
 int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct offset *o,
-	const char *source);
+	const struct clock_note *note);
 
 /*
  * Stores the time, since 1970, that records have in this trace when the clocks of its machine have

@@ -80,10 +80,11 @@ static const char text[] =
 
 static void test_rewrite(void **state)
 {
+	const struct clock_note note = {.source = "flows"}, other = {"round-trip", "k1"};
 	struct offset o = {.shift_ns = -7, .error_ns = 3};
-	struct ky_buf b = {0};
+	struct ky_buf b = {0}, again = {0};
 
-	assert_int_equal(clock_rewrite(&b, text, strlen(text), &o, "flows"), 0);
+	assert_int_equal(clock_rewrite(&b, text, strlen(text), &o, &note), 0);
 	ky_buf_append(&b, "", 1);
 	assert_string_equal(b.data,
 		"/* CTF 1.8 */\n\ntrace {\n};\n\nenv {\n\tclock_source = \"flows\";\n"
@@ -91,9 +92,17 @@ static void test_rewrite(void **state)
 		"\tclock_error_ns = 3;\n\thostname = \"h\";\n};\n\nclock {\n\tname = \"kymo_clock\";\n"
 		"\tfreq = 2000000000;\n\toffset_s = 99;\n\toffset = 1999999996;\n\tabsolute = TRUE;\n};\n\n"
 		"event {\n\tname = \"offset = 1;\";\n};\n");
+	/* A second note replaces the first one. */
+	o.error_ns = 4;
+	assert_int_equal(clock_rewrite(&again, b.data, b.len - 1, &o, &other), 0);
+	ky_buf_append(&again, "", 1);
+	assert_non_null(strstr(again.data,
+		"env {\n\tclock_source = \"round-trip\";\n\tclock_shift_ns = -7;\n"
+		"\tclock_error_ns = 4;\n\tclock_reference = \"k1\";\n\thostname = \"h\";\n};\n"));
+	ky_buf_deinit(&again);
 	b.len = 0;
 	o.shift_ns = -101 * INT64_C(1000000000);
-	assert_int_equal(clock_rewrite(&b, text, strlen(text), &o, "flows"), -ERANGE);
+	assert_int_equal(clock_rewrite(&b, text, strlen(text), &o, &note), -ERANGE);
 	o.shift_ns = 0;
 	/* A text that was cut off has no half of a clock. */
 	for (size_t n = 0; n < strlen(text) - 40; n++) {
@@ -101,7 +110,7 @@ static void test_rewrite(void **state)
 
 		memcpy(copy, text, n);
 		b.len = 0;
-		if (clock_rewrite(&b, copy, n, &o, "x") == 0)
+		if (clock_rewrite(&b, copy, n, &o, &note) == 0)
 			assert_non_null(memmem(b.data, b.len, "TRUE;\n};", 8));
 		free(copy);
 	}

@@ -766,10 +766,12 @@ static void parse_environment(struct parser *p, json *o)
 		if (!e)
 			return;
 		e->name = intern(p, key);
-		if (json_object_get_type(value) == json_type_string)
+		if (json_object_get_type(value) == json_type_string) {
 			e->text = intern(p, json_object_get_string(value));
-		else
+		} else {
 			e->number = (int64_t)number_of(p, value, "environment");
+			e->digits = intern(p, json_object_get_string(value));
+		}
 	}
 }
 

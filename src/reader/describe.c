@@ -229,5 +229,5 @@ const char *ky_description_env(const struct ky_description *d, size_t trace, con
 					 ? ky_tsdl_env(&d->reader->traces[trace]->tsdl, name)
 					 : NULL;
 
-	return e && e->text ? e->text : NULL;
+	return !e ? NULL : e->text ? e->text : e->digits;
 }

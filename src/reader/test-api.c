@@ -19,6 +19,7 @@
 static const char metadata[] =
 	"trace { major = 1; minor = 8; byte_order = le; packet.header := struct {\n"
 	"	integer { size = 32; align = 8; } magic; }; };\n"
+	"env { hostname = \"h\"; vpid = 17; shift = -3; };\n"
 	"clock { name = c; freq = 1000000000; };\n"
 	"typealias integer { size = 8; align = 8; } := u8;\n"
 	"typealias integer { size = 32; align = 8; } := u32;\n"
@@ -139,6 +140,19 @@ static void test_classes(void **state)
 	assert_int_equal(totals.n_packets, N_PACKETS);
 	assert_int_equal(totals.n_discarded, 2);
 	assert_int_equal(totals.n_bytes, stream.len);
+	kymo_reader_close(r);
+}
+
+static void test_env(void **state)
+{
+	struct kymo_reader *r = open_reader();
+
+	(void)state;
+	assert_string_equal(kymo_reader_env(r, 0, "hostname"), "h");
+	assert_string_equal(kymo_reader_env(r, 0, "vpid"), "17");
+	assert_string_equal(kymo_reader_env(r, 0, "shift"), "-3");
+	assert_null(kymo_reader_env(r, 0, "none"));
+	assert_null(kymo_reader_env(r, 1, "vpid"));
 	kymo_reader_close(r);
 }
 
@@ -519,6 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_env),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_selection),
 		cmocka_unit_test(test_slices),

@@ -135,6 +135,7 @@ static void test_kernel(void **state)
 	assert_int_equal(p.t.uuid[15], 0x64);
 	assert_string_equal(ky_tsdl_env(&p.t, "hostname")->text, "h");
 	assert_int_equal(ky_tsdl_env(&p.t, "tracer_major")->number, 2);
+	assert_string_equal(ky_tsdl_env(&p.t, "tracer_major")->digits, "2");
 	assert_null(ky_tsdl_env(&p.t, "none"));
 	s = ky_layout_stream(&p.l, 0);
 	assert_non_null(s);

@@ -89,11 +89,18 @@ static void set_env(struct ky_parser *p, void *block, const char *key, const str
 	struct ky_tsdl *t = block;
 	struct ky_env *e = a ? ky_parse_grow(p, &t->env, &t->n_env, &p->cap_env, sizeof(*e)) : NULL;
 
+	char digits[24];
+
 	if (!e)
 		return;
 	e->name = key;
-	e->text = a->kind == KY_ATTR_TEXT ? ky_attr_text(p, a) : NULL;
-	e->number = (int64_t)a->number;
+	if (a->kind == KY_ATTR_TEXT) {
+		e->text = ky_attr_text(p, a);
+	} else {
+		e->number = (int64_t)a->number;
+		snprintf(digits, sizeof(digits), "%lld", (long long)e->number);
+		e->digits = ky_parse_intern(p, digits, strlen(digits));
+	}
 	index_name(p, &t->n_env, key, t->n_env - 1);
 }
 

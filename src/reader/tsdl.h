@@ -112,7 +112,8 @@ struct ky_type {
 
 struct ky_env {
 	const char *name;
-	const char *text; /* NULL: a number */
+	const char *text;   /* NULL: a number */
+	const char *digits; /* of the number; NULL: a text */
 	int64_t number;
 };
 

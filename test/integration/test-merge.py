@@ -88,6 +88,38 @@ def test_recorded(k):
     equal(set(names[: 2 * REQUESTS]), {"rpc:send", "rpc:answered"}, "what comes first")
 
 
+def measured(trace, error_ns, reference):
+    """Writes the note of 'kymo fleet fetch' into a trace's metadata."""
+    (metadata,) = trace.rglob("metadata")
+    note = f'env {{\n\tclock_error_ns = {error_ns};\n\tclock_reference = "{reference}";'
+    text = re.sub(r"\n\tclock_(source|error_ns|reference) = .*", "", metadata.read_text())
+    metadata.write_text(text.replace("env {", note, 1))
+
+
+def test_measured(k):
+    """Fetched copies keep their errors: a merge states the sum, and flows reduce it."""
+    traces = record(k, wrong_s=0)
+    measured(traces[0], 3 * 10**9, "k1")
+    measured(traces[1], 10**9, "k1")
+    _, said = merged(k, traces, [], "merged")
+    equal([t.get("error_ns") for t in said["traces"]], [0, 4 * 10**9], "errors")
+    out, said = merged(k, traces, ["calls"], "flows")
+    check(said["traces"][1]["error_ns"] < 10**9, said)
+    text = next((out / "callee").rglob("metadata")).read_text()
+    equal((text.count("clock_error_ns"), text.count("clock_reference")), (1, 0), "notes in the metadata")
+    measured(traces[1], 10**9, "k2")
+    _, said = merged(k, traces, [], "others")
+    check("error_ns" not in said["traces"][1], said)
+
+
+def test_measured_wrong(k):
+    traces = record(k, wrong_s=5)
+    for trace in traces:
+        measured(trace, 10**9, "k1")
+    done = k.kymo("merge", *traces, "-o", k.top / "a", "--flows=calls", status=1)
+    check("contradict each other, or the errors that were measured" in done.stderr, done.stderr)
+
+
 def test_refused(k):
     traces = record(k, wrong_s=5)
     for args, status, said in (
