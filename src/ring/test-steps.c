@@ -11,6 +11,8 @@
  * mishap, a breakpoint stops a new child there. If the kernel finds that a stopped thread is in a
  * restartable sequence, it makes the thread leave it. So the test hides the sequence while it leads
  * the child to its place, and shows it again when the mishap comes.
+ *
+ * KYMO_TEST_ONE_OF=N tries one of N cases, by chance; `make check` does so with clang.
  */
 #include <linux/rseq.h>
 #include <sched.h>
@@ -184,6 +186,7 @@ static struct fixture *current;
 static struct ky_drain *taken; /* all processes share it, too */
 static const struct way *way;
 static int home, elsewhere; /* CPUs */
+static long one_of = 1;	    /* tries one of so many cases, by chance */
 
 /*
  * The text of a writer's next record: words of hexadecimal digits. Each case fills rings with such
@@ -625,8 +628,20 @@ static void try_all(const struct situation *s)
 	}
 	for (int m = 0; m < N_MISHAPS; m++)
 		for (unsigned int i = 0; i < n; i++)
-			if (m != CLAIMED || (s->n_home && way->mode == KY_SET_PER_CPU))
+			if ((m != CLAIMED || (s->n_home && way->mode == KY_SET_PER_CPU)) &&
+				random() % one_of == 0)
 				try_mishap(s, (enum mishap)m, steps, i);
+}
+
+/* Returns true if another way and situation have the same instructions where they are unusual. */
+static bool is_repeated(const struct situation *s)
+{
+	if (s->used)
+		return false;
+	if (s->waits)
+		return way->record != plainly;
+	return way->special || way->known || way->record == by_word ||
+	       (way->clock == KY_CLOCK_MONOTONIC && s->n_full > 1);
 }
 
 static void test_steps(void **state)
@@ -640,6 +655,11 @@ static void test_steps(void **state)
 		elsewhere = CPU_ISSET(i, &all) ? i : home;
 	pin(0, home);
 	sigaction(SIGUSR1, &action, NULL);
+	if (getenv("KYMO_TEST_ONE_OF")) {
+		one_of = KY_MAX(1, atol(getenv("KYMO_TEST_ONE_OF")));
+		print_message("one of %ld cases, seed %d\n", one_of, getpid());
+		srandom((unsigned int)getpid());
+	}
 	memory_is_kept = true;
 	returned = map(N_WHO * sizeof(*returned));
 	taken = map(sizeof(*taken));
@@ -648,11 +668,8 @@ static void test_steps(void **state)
 		if ((way->mode == KY_SET_PER_CPU && !ky_writer_has_rseq()) ||
 			(way->known && ky_rseq_offset != KY_RSEQ_KNOWN))
 			continue;
-		/* Everything unusual takes the same way for all the short ones. */
 		for (size_t i = 0; i < KY_ARRAY_SIZE(situations); i++)
-			if (situations[i].used ||
-				!(way->special || way->known ||
-					(situations[i].waits && way->record != plainly)))
+			if (!is_repeated(&situations[i]))
 				try_all(&situations[i]);
 	}
 }
