@@ -305,9 +305,13 @@ static int run(struct cli *cli)
 	char *text = n && is_statement(cli->args.pos[n - 1]) ? cli->args.pos[--n] : NULL;
 	int r = cli_opened_open(&opened, cli, cli->args.pos, n);
 	char left_out[KY_TABLES_TEXT];
+	const char *missing;
 
 	if (r)
 		return r;
+	missing = ky_sqlite_load();
+	if (missing)
+		return cli_fail(cli, "failed", "sql: %s", missing);
 	s.symbols.reader = opened.reader;
 	if (ky_tables_init(&s.tables, opened.reader, &all) < 0)
 		r = cli_fail(cli, "failed", "sql: %s", strerror(ENOMEM));

@@ -50,6 +50,7 @@ static int copy_tables(sqlite3 *db, const struct ky_tables *t, const char *path)
 int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	char left_out[KY_TABLES_TEXT];
+	const char *missing;
 	char *part = NULL;
 	sqlite3 *db = NULL;
 	int r;
@@ -59,6 +60,11 @@ int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EX
 		snprintf(why, KY_EXPORT_WHY, "%s: select some with -e, or use another format",
 			left_out);
 		return -E2BIG;
+	}
+	missing = ky_sqlite_load();
+	if (missing) {
+		snprintf(why, KY_EXPORT_WHY, "%s", missing);
+		return -ENOENT;
 	}
 	if (asprintf(&part, "%s.part", path) < 0)
 		return -ENOMEM;

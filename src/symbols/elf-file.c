@@ -2,15 +2,12 @@
 #include "symbols/elf-file.h"
 
 #include <dlfcn.h>
-#include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
-#include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "symbols/elfutils.h"
 
 #define SEGMENTS_MAX 16
 
@@ -41,10 +38,10 @@ static bool find_extent(Elf *elf, struct extent *ret)
 	size_t n = 0;
 
 	*ret = (struct extent){.begin = UINT64_MAX};
-	if (elf_getphdrnum(elf, &n) < 0)
+	if (elfutils.elf_getphdrnum(elf, &n) < 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		GElf_Phdr storage, *p = gelf_getphdr(elf, (int)i, &storage);
+		GElf_Phdr storage, *p = elfutils.gelf_getphdr(elf, (int)i, &storage);
 
 		if (!p || p->p_type != PT_LOAD)
 			continue;
@@ -64,7 +61,7 @@ static bool find_extent(Elf *elf, struct extent *ret)
 static bool is_same(Elf *elf, const struct ky_elf_identity *id, const struct extent *x)
 {
 	const void *bytes;
-	ssize_t n = dwelf_elf_gnu_build_id(elf, &bytes);
+	ssize_t n = elfutils.dwelf_elf_gnu_build_id(elf, &bytes);
 
 	if (id->n_build_id)
 		return n == (ssize_t)id->n_build_id && !memcmp(bytes, id->build_id, (size_t)n);
@@ -87,12 +84,12 @@ static int open_regular(const char *path)
 static enum ky_elf_result check_file(
 	int fd, const struct ky_elf_identity *id, struct extent *ret_extent)
 {
-	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	Elf *elf = fd < 0 ? NULL : elfutils.elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	enum ky_elf_result r = KY_ELF_MISSING;
 
-	if (elf && elf_kind(elf) == ELF_K_ELF && find_extent(elf, ret_extent))
+	if (elf && elfutils.elf_kind(elf) == ELF_K_ELF && find_extent(elf, ret_extent))
 		r = is_same(elf, id, ret_extent) ? KY_ELF_FOUND : KY_ELF_DIFFERENT;
-	elf_end(elf);
+	elfutils.elf_end(elf);
 	return r;
 }
 
@@ -100,12 +97,12 @@ static enum ky_elf_result check_file(
 static bool report_file(
 	struct ky_elf *e, const struct ky_elf_identity *id, const char *path, int fd)
 {
-	e->dwfl = dwfl_begin(&e->callbacks);
+	e->dwfl = elfutils.dwfl_begin(&e->callbacks);
 	if (!e->dwfl)
 		return false;
-	dwfl_report_begin(e->dwfl);
-	e->module = dwfl_report_elf(e->dwfl, id->path, path, fd, 0, true);
-	dwfl_report_end(e->dwfl, NULL, NULL);
+	elfutils.dwfl_report_begin(e->dwfl);
+	e->module = elfutils.dwfl_report_elf(e->dwfl, id->path, path, fd, 0, true);
+	elfutils.dwfl_report_end(e->dwfl, NULL, NULL);
 	return e->module;
 }
 
@@ -121,7 +118,7 @@ static enum ky_elf_result try_path(
 		return r;
 	}
 	ky_close(fd);
-	dwfl_end(e->dwfl);
+	elfutils.dwfl_end(e->dwfl);
 	e->dwfl = NULL;
 	return r == KY_ELF_FOUND ? KY_ELF_MISSING : r;
 }
@@ -186,19 +183,22 @@ static char *make_debug_path(const char *const *dirs, size_t n)
 enum ky_elf_result ky_elf_open(struct ky_elf **ret_elf, const struct ky_elf_identity *id,
 	const char *const *dirs, size_t n)
 {
-	struct ky_elf *e = calloc(1, sizeof(*e));
 	enum ky_elf_result result = KY_ELF_MISSING, r;
+	struct ky_elf *e;
 
 	*ret_elf = NULL;
-	elf_version(EV_CURRENT);
+	if (!elfutils_load())
+		return KY_ELF_NO_LIBRARY;
+	elfutils.elf_version(EV_CURRENT);
+	e = calloc(1, sizeof(*e));
 	if (e)
 		e->debug_path = make_debug_path(dirs, n);
 	if (!e || !e->debug_path || *id->path != '/') {
 		ky_elf_close(e);
 		return KY_ELF_MISSING;
 	}
-	e->callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
+	e->callbacks = (Dwfl_Callbacks){.find_elf = elfutils.dwfl_build_id_find_elf,
+		.find_debuginfo = elfutils.dwfl_standard_find_debuginfo,
 		.debuginfo_path = &e->debug_path};
 	for (size_t i = 0; i <= n && result != KY_ELF_FOUND; i++) {
 		r = try_dir(e, id, i < n ? dirs[i] : "");
@@ -224,7 +224,7 @@ void ky_elf_close(struct ky_elf *e)
 	if (!e)
 		return;
 	free_names(e);
-	dwfl_end(e->dwfl);
+	elfutils.dwfl_end(e->dwfl);
 	free(e->debug_path);
 	free(e);
 }
@@ -259,9 +259,9 @@ static demangle_fn *find_demangler(void)
 	static bool was_asked;
 
 	if (!was_asked) {
-		void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+		void *cpp = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 
-		found = lib ? (demangle_fn *)dlsym(lib, "__cxa_demangle") : NULL;
+		found = cpp ? (demangle_fn *)dlsym(cpp, "__cxa_demangle") : NULL;
 		was_asked = true;
 	}
 	return found;
@@ -291,7 +291,7 @@ static const char *last_part(const char *path)
 
 static bool is_function(Dwarf_Die *die)
 {
-	int tag = dwarf_tag(die);
+	int tag = elfutils.dwarf_tag(die);
 
 	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram;
 }
@@ -302,12 +302,13 @@ static const char *name_of(Dwarf_Die *die)
 	Dwarf_Attribute a;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
-		const char *name = dwarf_formstring(dwarf_attr_integrate(die, names[i], &a));
+		const char *name = elfutils.dwarf_formstring(
+			elfutils.dwarf_attr_integrate(die, names[i], &a));
 
 		if (name)
 			return name;
 	}
-	return dwarf_diename(die);
+	return elfutils.dwarf_diename(die);
 }
 
 /* Sets the place in the source that an inlined function was called from. */
@@ -318,24 +319,24 @@ static void set_call(struct ky_elf_frame *f, Dwarf_Die *cu, Dwarf_Die *die)
 	Dwarf_Attribute a;
 	size_t n;
 
-	if (!dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &a), &line))
+	if (!elfutils.dwarf_formudata(elfutils.dwarf_attr(die, DW_AT_call_line, &a), &line))
 		f->line = (int)KY_MIN(line, (Dwarf_Word)INT_MAX);
-	if (!dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &a), &file) &&
-		!dwarf_getsrcfiles(cu, &files, &n) && file < n)
-		f->file = last_part(dwarf_filesrc(files, file, NULL, NULL));
+	if (!elfutils.dwarf_formudata(elfutils.dwarf_attr(die, DW_AT_call_file, &a), &file) &&
+		!elfutils.dwarf_getsrcfiles(cu, &files, &n) && file < n)
+		f->file = last_part(elfutils.dwarf_filesrc(files, file, NULL, NULL));
 }
 
 /* Returns the functions around the address, the innermost first; the last one is not inlined. */
 static int get_functions(Dwarf_Die *cu, Dwarf_Addr address, Dwarf_Die **ret)
 {
 	Dwarf_Die *scopes = NULL;
-	int n = dwarf_getscopes(cu, address, &scopes), i = 0, n_outer = 0;
+	int n = elfutils.dwarf_getscopes(cu, address, &scopes), i = 0, n_outer = 0;
 
 	*ret = NULL;
 	while (i < n && !is_function(&scopes[i]))
 		i++;
 	if (i < n)
-		n_outer = dwarf_getscopes_die(&scopes[i], ret);
+		n_outer = elfutils.dwarf_getscopes_die(&scopes[i], ret);
 	free(scopes);
 	return n_outer;
 }
@@ -348,7 +349,7 @@ static int get_functions(Dwarf_Die *cu, Dwarf_Addr address, Dwarf_Die **ret)
 static void add_functions(struct ky_elf *e, Dwarf_Addr address, struct ky_elf_place *ret)
 {
 	Dwarf_Addr bias = 0;
-	Dwarf_Die *cu = dwfl_module_addrdie(e->module, address, &bias), *scopes;
+	Dwarf_Die *cu = elfutils.dwfl_module_addrdie(e->module, address, &bias), *scopes;
 	int n = cu ? get_functions(cu, address - bias, &scopes) : 0;
 
 	if (!cu)
@@ -357,7 +358,7 @@ static void add_functions(struct ky_elf *e, Dwarf_Addr address, struct ky_elf_pl
 		if (!is_function(&scopes[i]))
 			continue;
 		ret->frames[ret->n - 1].name = demangle(e, ret->n - 1, name_of(&scopes[i]));
-		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
+		if (elfutils.dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
 			break;
 		ret->frames[ret->n] = (struct ky_elf_frame){0};
 		set_call(&ret->frames[ret->n++], cu, &scopes[i]);
@@ -400,13 +401,13 @@ bool ky_elf_find(struct ky_elf *e, uint64_t address, bool is_return, struct ky_e
 		return false;
 	free_names(e);
 	ret->n = 1;
-	line = dwfl_module_getsrc(e->module, at);
+	line = elfutils.dwfl_module_getsrc(e->module, at);
 	if (line)
 		ret->frames[0].file = last_part(
-			dwfl_lineinfo(line, NULL, &ret->frames[0].line, NULL, NULL, NULL));
+			elfutils.dwfl_lineinfo(line, NULL, &ret->frames[0].line, NULL, NULL, NULL));
 	add_functions(e, at, ret);
 	outer = &ret->frames[ret->n - 1];
-	name = dwfl_module_addrinfo(e->module, at, &offset, &sym, NULL, NULL, NULL);
+	name = elfutils.dwfl_module_addrinfo(e->module, at, &offset, &sym, NULL, NULL, NULL);
 	if (!outer->name)
 		outer->name = demangle(e, ret->n - 1, name);
 	ret->offset = offset + is_return;

@@ -27,8 +27,9 @@ struct ky_elf_identity {
 
 enum ky_elf_result {
 	KY_ELF_FOUND,
-	KY_ELF_MISSING,	  /* there is no such file */
-	KY_ELF_DIFFERENT, /* there is a file, but of another build */
+	KY_ELF_MISSING,	   /* there is no such file */
+	KY_ELF_DIFFERENT,  /* there is a file, but of another build */
+	KY_ELF_NO_LIBRARY, /* elfutils, which reads files, is missing on this machine */
 };
 
 /* A function at an address; further ones if it was inlined into them. */

@@ -86,6 +86,8 @@ static void explain_file(struct ky_symbols *s, const struct ky_file *f)
 		add_reason(s,
 			"%s is another build than the one that ran%s%s: its symbols are not used",
 			m->path, *id ? ", build ID " : "", id);
+	else if (f->result == KY_ELF_NO_LIBRARY)
+		add_reason(s, "libdw.so.1, which reads files, is missing on this machine");
 	else if (f->result == KY_ELF_MISSING && *m->path == '/')
 		add_reason(s, "%s is not here, nor debugging information%s%s: %s", m->path,
 			*id ? " for build ID " : "", id,

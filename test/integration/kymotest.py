@@ -512,6 +512,13 @@ class Kymo:
         left = lambda: self.request(command="status", session=session)["session"]["in_buffers"]
         wait_for(lambda: not left(), lambda: f"{left()} events in buffers to be written")
 
+    def env_without(self, library):
+        """Returns the environment of a command that cannot load this library."""
+        broken = self.top / "broken" / library
+        broken.parent.mkdir(exist_ok=True)
+        broken.touch()
+        return {"LD_LIBRARY_PATH": f"{broken.parent}:{LIBDIR}"}
+
     # -- programs
 
     def app(self, name, *args, env=None, status=0, timeout=TIMEOUT):

@@ -239,6 +239,16 @@ def test_only_reading(k):
     check(not pathlib.Path(f"{k.top}/x.db").exists(), "a statement wrote a file")
 
 
+def test_library_is_missing(k):
+    """libsqlite3 is loaded by the commands that need it: without it, they say so and fail."""
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    env = k.env_without("libsqlite3.so.0")
+    for command in (["sql", trace, "SELECT 1"], ["export", trace, "--to=sqlite", "-o", k.top / "out"]):
+        check("libsqlite3.so.0" in k.kymo(*command, env=env, status=1).stderr, command)
+    check(not (k.top / "out").exists(), "a file that nobody wrote")
+
+
 def test_errors(k):
     have_sqlite(k)
     trace = answers.hostile(k.top / "trace")

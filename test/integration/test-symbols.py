@@ -161,6 +161,15 @@ def test_text_and_options(k):
 
 
 @without_sanitizers
+def test_library_is_missing(k):
+    """libdw is loaded when symbols are wanted: without it, one line says so."""
+    trace = record(k, compile_program(k, APPS / "calls.c", k.top / "program"))
+    done = k.kymo("view", "--symbols", "-e", "calls:leaf", trace, env=k.env_without("libdw.so.1"))
+    check("libdw.so.1, which reads files, is missing on this machine" in done.stderr, done.stderr)
+    check("program+0x" in done.stdout, done.stdout)
+
+
+@without_sanitizers
 def test_debug_files(k):
     """
     Debugging information in other files: by debug link, build ID, sysroot, .gnu_debugdata. That of
