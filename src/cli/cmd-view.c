@@ -544,8 +544,9 @@ const struct cli_command cmd_view = {
 	.help = "print the events of a trace",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or another tracer; the events of several are printed in the\n"
-		"order of time. Default: the newest trace below $KYMO_HOME or $HOME/kymo-traces. The text is that of\n"
-		"babeltrace2. Discarded events and damage are reported on standard error.\n" CLI_SELECT_DETAILS,
+		"order of time. It may also be the name of a session. Default: the newest trace below $KYMO_HOME or\n"
+		"$HOME/kymo-traces. The text is that of babeltrace2. Discarded events and damage are reported on\n"
+		"standard error.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

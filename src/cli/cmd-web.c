@@ -175,7 +175,7 @@ static int append_state(void *arg, struct ky_buf *to)
 
 /* --- the command --- */
 
-/* If the argument is a session's name and no directory: finds the trace that it writes. */
+/* If the argument is a session's name and no directory, finds the trace that it writes. */
 static int find_session(struct site *s)
 {
 	const char *name = cli_arg(s->cli, 0);
@@ -186,14 +186,11 @@ static int find_session(struct site *s)
 	if (!name || access(name, F_OK) == 0 || strchr(name, '/') || !params)
 		return CLI_OK;
 	code = cli_connect_if_running(s->cli, &s->ctl);
-	if (!code && !s->ctl)
-		return cli_no_trace_or_session(s->cli, name);
-	if (code)
+	if (code || !s->ctl)
 		return code;
 	kymo_value_set_string(params, "session", name);
-	code = cli_call(s->cli, s->ctl, "status", params, &reply);
-	if (code)
-		return code;
+	if (kymo_ctl_call(s->ctl, "status", params, &reply) < 0 || !kymo_reply_ok(reply))
+		return CLI_OK;
 	snprintf(s->session, sizeof(s->session), "%s", name);
 	session = kymo_value_get(reply, "session");
 	snprintf(s->path, sizeof(s->path), "%s",

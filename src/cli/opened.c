@@ -34,16 +34,14 @@ int cli_opened_open(struct cli_opened *o, struct cli *cli, char **paths, size_t 
 	const struct kymo_reader_options options = {
 		.size = sizeof(options), .warn = warn_once, .arg = o};
 	struct kymo_reader_error error = {0};
-	const char *const *found;
-	char newest[PATH_MAX];
-	size_t n_found;
+	_cleanup_traces_ struct cli_traces t = {0};
 	int r;
 
 	*o = (struct cli_opened){.cli = cli};
-	r = cli_trace_find(cli, paths, n, newest, &found, &n_found);
+	r = cli_traces_find(cli, (const char *const *)paths, n, &t);
 	if (r)
 		return r;
-	r = kymo_reader_open(&o->reader, found, n_found, &options, &error);
+	r = kymo_reader_open(&o->reader, (const char *const *)t.paths, t.n, &options, &error);
 	return r < 0 ? cli_fail(cli, cli_trace_code(r), "%s", error.text) : CLI_OK;
 }
 

@@ -198,14 +198,17 @@ static int read_trace(struct cli *cli, const struct run *run, const char *path)
 {
 	const struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	_cleanup_traces_ struct cli_traces t = {0};
 	struct cli_selection selection = {0};
 	struct ky_query query = {0};
 	char why[PATH_MAX + 256];
 	int r = cli_select_parse(cli, &selection), e;
 
+	r = r ? r : cli_traces_find(cli, &path, 1, &t);
 	if (r)
 		return r;
-	e = ky_trace_reader_open(&reader, &path, 1, &options, why, sizeof(why));
+	e = ky_trace_reader_open(
+		&reader, (const char *const *)t.paths, 1, &options, why, sizeof(why));
 	if (e < 0)
 		return cli_fail(cli, cli_trace_code(e), "%s", why);
 	r = cli_select_apply(cli, &selection, reader, &query);

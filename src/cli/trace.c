@@ -6,7 +6,9 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "cli/daemon.h"
 #include "cli/locate.h"
+#include "cli/params.h"
 #include "ship/files.h"
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
@@ -30,8 +32,22 @@ static bool has_entries(int dirfd, const char *name)
 	return e;
 }
 
-/* Finds the path of the directory below `in` that was changed last. -ENOENT: there is none. */
-static int find_newest(char *buf, size_t size, const char *in)
+/* Returns true if a trace's name is that of a session and a date, as cli_make_output makes it. */
+static bool is_of_session(const char *trace, const char *session)
+{
+	const char *date = trace + strlen(session);
+
+	if (strncmp(trace, session, strlen(session)) != 0)
+		return false;
+	return !*date || (*date == '-' && strspn(date + 1, "0123456789") == 8 && date[9] == '-' &&
+				 strspn(date + 10, "0123456789") == 6);
+}
+
+/*
+ * Finds the path of the directory below `in` that was changed last; of those of a session, if it is
+ * not NULL. -ENOENT: there is none.
+ */
+static int find_newest(char *buf, size_t size, const char *in, const char *session)
 {
 	struct timespec newest = {.tv_sec = INT64_MIN};
 	DIR *d = opendir(in);
@@ -43,7 +59,7 @@ static int find_newest(char *buf, size_t size, const char *in)
 	while ((e = readdir(d))) {
 		struct stat st;
 
-		if (e->d_name[0] == '.' ||
+		if (e->d_name[0] == '.' || (session && !is_of_session(e->d_name, session)) ||
 			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(st.st_mode) || !is_newer(&st.st_mtim, &newest) ||
 			!has_entries(dirfd(d), e->d_name))
@@ -55,7 +71,7 @@ static int find_newest(char *buf, size_t size, const char *in)
 	return r;
 }
 
-static int find_default(struct cli *cli, char *path)
+static int find_default(struct cli *cli, char path[PATH_MAX])
 {
 	char traces[PATH_MAX];
 	int r = cli_locate_traces(traces, sizeof(traces));
@@ -63,7 +79,7 @@ static int find_default(struct cli *cli, char *path)
 	if (r < 0)
 		return cli_fail(cli, "not-found",
 			"no trace is named, and neither KYMO_HOME nor HOME, where traces would be, is set");
-	r = find_newest(path, PATH_MAX, traces);
+	r = find_newest(path, PATH_MAX, traces, NULL);
 	if (r == -ENOENT)
 		return cli_fail(cli, "not-found",
 			"there is no trace in %s: name one, or make one with 'kymo record'",
@@ -92,34 +108,92 @@ static void warn_of_spool(struct cli *cli, const char *path)
 			cli_safe(cli, path));
 }
 
-int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
-	const char *const **ret_paths, size_t *ret_n)
+/* Stores the directory that a session writes. Returns an exit code. */
+static int find_output(struct cli *cli, const struct kymo_value *session, char path[PATH_MAX])
 {
-	static const char *newest[1];
-	int r = n ? CLI_OK : find_default(cli, found);
+	const char *name = kymo_value_string(kymo_value_get(session, "name"));
 
-	newest[0] = found;
-	*ret_paths = n ? (const char *const *)named : newest;
-	*ret_n = n ? n : 1;
-	for (size_t i = 0; !r && i < *ret_n; i++)
-		warn_of_spool(cli, (*ret_paths)[i]);
-	return r;
+	snprintf(path, PATH_MAX, "%s", kymo_value_string(kymo_value_get(session, "output")));
+	if (*path && has_entries(AT_FDCWD, path))
+		return CLI_OK;
+	if (!*path || kymo_value_bool(kymo_value_get(session, "snapshot")))
+		return cli_fail(cli, "not-found",
+			"session '%s' keeps its events in memory: make a snapshot of it ('kymo snapshot record')",
+			name);
+	return cli_fail(cli, "not-found", "session '%s' has recorded no event yet", name);
+}
+
+/* Stores the path that a name means. Returns an exit code. */
+static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	char traces[PATH_MAX];
+
+	snprintf(path, PATH_MAX, "%s", name);
+	if (!*name || strchr(name, '/') || access(name, F_OK) == 0)
+		return CLI_OK;
+	if (params && kymo_ctl_open(NULL, &ctl) >= 0) {
+		kymo_value_set_string(params, "session", name);
+		kymo_ctl_call(ctl, "status", params, &reply);
+	}
+	if (reply && kymo_reply_ok(reply))
+		return find_output(cli, kymo_value_get(reply, "session"), path);
+	if (!cli_locate_traces(traces, sizeof(traces)) &&
+		!find_newest(path, PATH_MAX, traces, name))
+		return CLI_OK;
+	if (!reply)
+		return cli_no_trace_or_session(cli, name);
+	return cli_fail(
+		cli, "not-found", "no trace '%s' is here, and %s", name, kymo_reply_error(reply));
+}
+
+static int add_path(struct cli *cli, struct cli_traces *t, const char *path)
+{
+	t->paths[t->n] = strdup(path);
+	if (!t->paths[t->n])
+		return cli_fail(cli, "failed", "no memory");
+	warn_of_spool(cli, t->paths[t->n++]);
+	return CLI_OK;
+}
+
+int cli_traces_find(struct cli *cli, const char *const *named, size_t n, struct cli_traces *ret)
+{
+	char path[PATH_MAX];
+	int r = CLI_OK;
+
+	*ret = (struct cli_traces){.paths = calloc(n + 1, sizeof(*ret->paths))};
+	if (!ret->paths)
+		return cli_fail(cli, "failed", "no memory");
+	for (size_t i = 0; i < n && !r; i++) {
+		r = find_named(cli, named[i], path);
+		r = r ? r : add_path(cli, ret, path);
+	}
+	if (n)
+		return r;
+	r = find_default(cli, path);
+	return r ? r : add_path(cli, ret, path);
+}
+
+void cli_traces_deinit(struct cli_traces *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->paths[i]);
+	free(t->paths);
 }
 
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
 	struct ky_trace_reader **ret_reader)
 {
-	char found[PATH_MAX], why[PATH_MAX + 256];
-	const char *const *paths;
-	size_t n;
-	int r = cli_trace_find(cli, cli->args.pos, cli->args.n_pos, found, &paths, &n);
+	_cleanup_traces_ struct cli_traces t = {0};
+	char why[PATH_MAX + 256];
+	int r = cli_traces_find(cli, (const char *const *)cli->args.pos, cli->args.n_pos, &t);
 
 	if (r)
 		return r;
-	r = ky_trace_reader_open(ret_reader, paths, n, options, why, sizeof(why));
-	if (r < 0)
-		return cli_fail(cli, cli_trace_code(r), "%s", why);
 	if (ret_path)
-		snprintf(ret_path, PATH_MAX, "%s", paths[0]);
-	return CLI_OK;
+		snprintf(ret_path, PATH_MAX, "%s", t.paths[0]);
+	r = ky_trace_reader_open(
+		ret_reader, (const char *const *)t.paths, t.n, options, why, sizeof(why));
+	return r < 0 ? cli_fail(cli, cli_trace_code(r), "%s", why) : CLI_OK;
 }

@@ -21,13 +21,22 @@ static inline void cli_cleanup_cursor(struct ky_cursor **c)
 	ky_cursor_close(*c);
 }
 
+/* Paths of traces. */
+struct cli_traces {
+	char **paths; /* owned, as they are */
+	size_t n;
+};
+
+#define _cleanup_traces_ __attribute__((cleanup(cli_traces_deinit)))
+void cli_traces_deinit(struct cli_traces *t);
+
 /*
- * Finds the traces to open: the n named ones or, without any, the most recent one of the user's,
- * whose path is put into `found` (PATH_MAX bytes). *ret_paths: borrowed from both. Reports a
- * failure; returns an exit code.
+ * Finds the traces to open: the n named ones or, without any, the most recent one of the user's. A
+ * name that is no path may be that of a session, whose trace it then means, also after the session
+ * has been destroyed. Reports a failure; returns an exit code. The caller frees *ret with
+ * cli_traces_deinit in any case.
  */
-int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
-	const char *const **ret_paths, size_t *ret_n);
+int cli_traces_find(struct cli *cli, const char *const *named, size_t n, struct cli_traces *ret);
 /* Returns the code of an error of opening a trace (cli_fail). */
 const char *cli_trace_code(int error);
 /*

@@ -343,6 +343,31 @@ def test_as_babeltrace2_kymo(k):
         json.loads(line)
 
 
+def test_names_of_sessions(k):
+    """A name that is no file means a session's trace, while the session is there and afterwards."""
+    fails = lambda wanted: check(wanted in k.kymo("view", "demo", status=1).stderr, wanted)
+    fails("there is no trace 'demo' here, and no session daemon runs")
+    k.start_daemon()
+    fails("no trace 'demo' is here, and there is no session 'demo'")
+    k.kymo("create", "demo")
+    fails("has recorded no event yet")
+    k.kymo("enable-event", "*")
+    k.kymo("start")
+    k.app("emit", "-n", 10)
+    k.kymo("stop")
+    count = lambda: k.kymo_json("stat", "demo")["events"]
+    equal(count(), 10, "events of a session")
+    equal(len(k.kymo("view", "demo").stdout.splitlines()), 10, "lines")
+    k.kymo("diff", "demo", "demo")
+    k.kymo("destroy")
+    equal(count(), 10, "events of a session that was destroyed")
+    write(k.traces / "demo-other", metadata("le", numbers(1)))
+    write(k.traces / "demo-20991231-235959", metadata("le", numbers(1)))
+    equal(count(), 0, "events of the session's newest trace")
+    k.kymo("create", "--snapshot", "flight")
+    check("keeps its events in memory" in k.kymo("view", "flight", status=1).stderr, "a session without a trace")
+
+
 def test_lost(k):
     """
     Counts of discarded events are exact: the first packet counts from 0, and counters of 32 bits
