@@ -21,6 +21,7 @@ static const struct cli_option options[] = {
 	CLI_OPTION_KEEP_FREE,
 	{"set-url", 'U', "URL", "send the trace to another host, as 'kymo ship' does"},
 	CLI_OPTION_SPOOL,
+	CLI_OPTION_SHIP_RATE,
 	{0},
 };
 
@@ -135,8 +136,9 @@ static int init_shipper(struct cli *cli, struct shipper *ret, bool *ret_ships)
 	*ret_ships = url;
 	if (url && cli_has(cli, "no-output"))
 		return cli_usage(cli, "--set-url sends the trace: there is none with --no-output");
-	if (!url && cli_has(cli, "spool"))
-		return cli_usage(cli, "--spool is about a trace that --set-url=URL sends");
+	if (!url && (cli_has(cli, "spool") || cli_has(cli, "ship-rate")))
+		return cli_usage(cli, "--%s is about a trace that --set-url=URL sends",
+			cli_has(cli, "spool") ? "spool" : "ship-rate");
 	return url ? shipper_init(cli, ret, url) : CLI_OK;
 }
 
@@ -176,7 +178,7 @@ static int run(struct cli *cli)
 const struct cli_command cmd_create = {
 	.name = "create",
 	.synopsis =
-		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE]]",
+		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE] [--ship-rate=SIZE]]",
 	.help = "create a session, and start a session daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"

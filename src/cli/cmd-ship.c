@@ -6,6 +6,7 @@ static const struct cli_option options[] = {
 	{"once", 0, NULL,
 		"send the data that is there now, and do not wait for the end of the recording"},
 	CLI_OPTION_SPOOL,
+	CLI_OPTION_SHIP_RATE,
 	{"name", 0, "NAME",
 		"name of the trace's directory on the other host (default: its name here)"},
 	{"background", 'b', NULL,
@@ -32,7 +33,8 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_ship = {
 	.name = "ship",
-	.synopsis = "TRACE URL [--spool=SIZE] [--name=NAME] [--once] [--background]",
+	.synopsis =
+		"TRACE URL [--spool=SIZE] [--ship-rate=SIZE] [--name=NAME] [--once] [--background]",
 	.help = "send a trace to another host, also while it is recorded",
 	.details =
 		"URL is ssh://[USER@]HOST[:PORT]/DIR, or exec:COMMAND. COMMAND must connect its\n"

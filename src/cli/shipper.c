@@ -182,6 +182,7 @@ static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t
 
 	s->progress = on_progress;
 	s->spool_max = shipment->shipper->spool_max;
+	s->pace.rate = shipment->shipper->rate;
 	ret = ship(cli, shipment);
 	t->bytes += s->acked;
 	t->files += s->n_files;
@@ -221,11 +222,13 @@ static int ship_all(struct cli *cli, struct shipper *s)
 
 int shipper_init(struct cli *cli, struct shipper *s, const char *url)
 {
-	const char *spool = cli_get(cli, "spool");
+	const char *spool = cli_get(cli, "spool"), *rate = cli_get(cli, "ship-rate");
 
 	*s = (struct shipper){.url = url, .trace = -1, .note.fd = -1};
 	if (spool && (ky_parse_size(spool, &s->spool_max) < 0 || !s->spool_max))
 		return cli_usage(cli, "--spool: '%s' is no size", spool);
+	if (rate && (ky_parse_size(rate, &s->rate) < 0 || s->rate < PACE_MIN))
+		return cli_usage(cli, "--ship-rate: '%s' is no size of at least 1K", rate);
 	return route_parse(cli, url, &s->route);
 }
 

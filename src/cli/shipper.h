@@ -14,10 +14,16 @@
 			"free the disk space of data that has arrived; keep at most SIZE of other data" \
 	}
 
+#define CLI_OPTION_SHIP_RATE                                                                       \
+	{                                                                                          \
+		"ship-rate", 0, "SIZE", "send at most SIZE bytes a second (at least 1K)"           \
+	}
+
 struct shipper {
 	const char *url; /* borrowed */
 	struct route route;
 	uint64_t spool_max;		     /* 0: the trace is no spool */
+	uint64_t rate;			     /* bytes a second; 0: no limit */
 	bool once;			     /* send what is there, and do not wait for the end */
 	int trace;			     /* -1 before shipper_open() */
 	char path[PATH_MAX], name[PATH_MAX]; /* of the trace; of the directory at the other end */

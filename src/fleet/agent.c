@@ -13,6 +13,7 @@
 #include "base/standard-files.h"
 #include "fleet/requests.h"
 #include "fleet/upload.h"
+#include "ship/pace.h"
 #include "svc/log.h"
 
 #define EXPIRE_NS ((uint64_t)10000000000) /* between two looks for snapshots whose time is over */
@@ -37,6 +38,7 @@ struct agent {
 	struct held held;
 	struct requests requests;
 	struct upload upload;
+	struct pace pace;
 	uint64_t next_beat_ns, retry_ns, next_look_ns;
 	char trouble[FLEET_WHY_MAX]; /* the last that was logged */
 };
@@ -112,9 +114,10 @@ static bool ship(struct agent *a)
 		if (!held_each(&a->held, begin_if_due, a))
 			return false;
 	}
-	if (now_ns() < a->retry_ns)
+	if (now_ns() < KY_MAX(a->retry_ns, a->pace.next_ns))
 		return false;
 	r = upload_step(&a->upload);
+	pace_note(&a->pace, now_ns(), a->upload.n_sent);
 	if (r > 0)
 		return true;
 	if (r < 0) {
@@ -132,7 +135,8 @@ static bool ship(struct agent *a)
 /* Returns the milliseconds until the agent has something to do without a request. */
 static int64_t rest_ms(const struct agent *a)
 {
-	const uint64_t ship = upload_is_begun(&a->upload) ? a->retry_ns : a->next_look_ns;
+	const uint64_t step = KY_MAX(a->retry_ns, a->pace.next_ns);
+	const uint64_t ship = upload_is_begun(&a->upload) ? step : a->next_look_ns;
 	const uint64_t next = KY_MIN(a->next_beat_ns, ship), now = now_ns();
 
 	return next > now ? (int64_t)((next - now) / 1000000 + 1) : 1;
@@ -218,6 +222,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	a.requests = (struct requests){.host = a.config.name, .held = &a.held};
+	a.pace.rate = a.config.rate;
 	upload_init(&a.upload, &a.link, &a.held, a.config.name);
 	run(&a);
 }

@@ -4,6 +4,7 @@
 #include <ctype.h>
 
 #include "base/text.h"
+#include "ship/pace.h"
 
 #define DEFAULT_HOLD_SIZE ((uint64_t)1 << 30)
 #define DEFAULT_HOLD_US	  (3600 * (uint64_t)1000000)
@@ -59,6 +60,8 @@ static bool set(struct fleet_config *c, const char *path, const char *key, const
 		return set_path(c->hold, path, value);
 	if (!strcmp(key, "hold-size"))
 		return !ky_parse_size(value, &c->hold_size) && c->hold_size;
+	if (!strcmp(key, "rate"))
+		return !ky_parse_size(value, &c->rate) && c->rate >= PACE_MIN;
 	if (!strcmp(key, "hold-time"))
 		return set_time(&c->hold_us, 1, value);
 	if (!strcmp(key, "beat"))

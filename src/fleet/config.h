@@ -19,6 +19,7 @@ struct fleet_config {
 	uint64_t hold_size;				  /* bytes of snapshots in it, at most */
 	uint64_t hold_us;				  /* for so long */
 	uint64_t beat_us;				  /* between two announcements */
+	uint64_t rate; /* bytes that are shipped a second, at most; 0: no limit */
 };
 
 /* Returns 0, or -errno with one line in why. */

@@ -207,6 +207,7 @@ static int store_piece(struct upload *u, size_t n)
 	snprintf(id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu/%s", u->host, u->id, u->file, u->offset,
 		n, u->again);
 	r = link_store(u->link, subject, id, message, SEGMENT_HEAD + packed);
+	u->n_sent = SEGMENT_HEAD + packed;
 	if (r < 0)
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
 	else
@@ -279,6 +280,7 @@ int upload_step(struct upload *u)
 {
 	int r;
 
+	u->n_sent = 0;
 	if (u->file == u->n_files)
 		return finish(u);
 	r = u->fd < 0 ? open_file(u) : 0;

@@ -433,11 +433,12 @@ static int receive(struct link *l)
 /* Returns how many bytes were sent, or -errno. */
 static ssize_t transmit(struct link *l)
 {
-	ssize_t n = send(
-		l->fd, l->out + l->out_at, l->n_out - l->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	const size_t size = pace_piece(&l->s->pace, l->n_out - l->out_at);
+	ssize_t n = send(l->fd, l->out + l->out_at, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	pace_note(&l->s->pace, now_ns(), (size_t)n);
 	l->out_at += (size_t)n;
 	if (l->out_at == l->n_out)
 		l->n_out = 0;
@@ -459,6 +460,8 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 	if (l->ready && l->complete && !l->s->final)
 		rest = KY_MIN(rest, rest_ms(l));
 	rest = KY_MIN(rest, alive_ms(l));
+	if (l->n_out && pace_rest_ns(&l->s->pace, began))
+		rest = KY_MIN(rest, pace_rest_ns(&l->s->pace, began) / 1000000 + 1);
 	if (poll(fds, 3, (int)rest) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (waits)
@@ -486,7 +489,9 @@ static int turn(struct link *l, int stop)
 		l->answered_ms = now_ms();
 	if (ret < 0)
 		return ret;
-	fds[0].events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
+	fds[0].events = POLLIN;
+	if (l->n_out && !pace_rest_ns(&l->s->pace, now_ns()))
+		fds[0].events |= POLLOUT;
 	ret = wait_for(l, fds);
 	if (ret < 0)
 		return ret;

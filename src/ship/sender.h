@@ -15,6 +15,7 @@
 #define SHIP_SENDER_H
 
 #include "ctf/watermark.h"
+#include "ship/pace.h"
 #include "ship/segment.h"
 #include "ship/spool.h"
 #include "ship/watch.h"
@@ -40,6 +41,7 @@ struct sender {
 	uint8_t id[SEGMENT_ID_SIZE];
 	bool once;	    /* sends what is there, also while it is recorded */
 	uint64_t spool_max; /* bytes that may wait in the spool; 0: the directory is none */
+	struct pace pace;   /* of the connection; the caller sets its rate */
 	struct {
 		char name[256];
 		int fd;

@@ -1010,6 +1010,26 @@ static void test_crc(void **state)
 				~segment_crc_by_table(~0u, data + at, n));
 }
 
+/* The mean stays below the rate, whatever the pieces, and a pause is not made up for. */
+static void test_pace(void **state)
+{
+	struct pace p = {.rate = 1000}, none = {0};
+
+	assert_int_equal(pace_rest_ns(&p, 5), 0);
+	assert_int_equal(pace_piece(&p, 5000), 101);
+	assert_int_equal(pace_piece(&p, 7), 7);
+	pace_note(&p, 0, 100);
+	assert_int_equal(pace_rest_ns(&p, 0), 100000000);
+	assert_int_equal(pace_rest_ns(&p, 100000000), 0);
+	pace_note(&p, 50000000, 50);
+	assert_int_equal(pace_rest_ns(&p, 50000000), 100000000);
+	pace_note(&p, 9000000000, 10);
+	assert_int_equal(pace_rest_ns(&p, 9000000000), 10000000);
+	pace_note(&none, 0, 1000000);
+	assert_int_equal(pace_rest_ns(&none, 0), 0);
+	assert_int_equal(pace_piece(&none, 5000), 5000);
+}
+
 static int make_top(void **state)
 {
 	strcpy(top, "/tmp/kymo-test-ship-XXXXXX");
@@ -1039,6 +1059,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
 		cmocka_unit_test(test_packer),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_files_of_no_trace),
 		cmocka_unit_test(test_hostile_packed),

@@ -35,7 +35,7 @@ def test_words(k):
     equal(complete(k, "disable-"), ["disable-channel", "disable-event", "disable-rotation"], "commands")
     check("standalone" not in complete(k, ""), "a command for other parts of Kymo is offered")
     equal(complete(k, "help", "stat"), ["status", "stat"], "commands that there is help for")
-    equal(complete(k, "create", "--s"), ["--snapshot", "--seconds=", "--shm-path=", "--set-url=", "--spool="], "options")
+    equal(complete(k, "create", "--s"), ["--snapshot", "--seconds=", "--shm-path=", "--set-url=", "--spool=", "--ship-rate="], "options")
     equal(complete(k, "start", "-"), ["--session=", "--all", "--no-wait", "--json", "--help"], "all options")
     equal(complete(k, "record", "--buffers", "=", "t"), ["thread"], "words of an option")
     equal(complete(k, "enable-channel", "--blocking-timeout", "="), ["inf"], "words, not what stands for a number")

@@ -15,6 +15,7 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 
 import kymotest
 from kymotest import CLI, TIMEOUT, check, equal, wait_for
@@ -235,6 +236,21 @@ def emit(k, n):
 def breakable(k):
     """A command that leads to the receiver while there is no file `down`."""
     return f"[ ! -e {k.top}/down ] || {{ echo no route to host >&2; exit 1; }}; exec {receive(k)}"
+
+
+def test_rate(k):
+    """No more bytes pass in a second than the limit says; what arrives is the same."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    k.kymo("destroy", "s")
+    passed = k.top / "passed"
+    begin = time.monotonic()
+    k.kymo("ship", trace, f"exec:tee {passed} | {receive(k)}", "--ship-rate=200K")
+    seconds = time.monotonic() - begin
+    same(trace, far_of(k) / trace.name, "copy")
+    # It may be less time by that of the last tenth of a second.
+    check(seconds >= passed.stat().st_size / (200 << 10) - 0.2, f"{passed.stat().st_size} bytes in {seconds} s")
 
 
 def test_spool(k):
@@ -598,6 +614,8 @@ def test_usage(k):
         ([empty, "ssh://host"], 2, "is not ssh://"),
         ([empty, "ssh://-oProxyCommand=x/y"], 2, "is not ssh://"),
         ([empty, "exec:true", "--name=a/b"], 2, "cannot name the directory"),
+        ([empty, "exec:true", "--ship-rate=0"], 2, "is no size of at least 1K"),
+        ([empty, "exec:true", "--ship-rate=fast"], 2, "is no size of at least 1K"),
     ):
         done = k.kymo("ship", *args, status=status)
         check(said in done.stderr, done.stderr)
