@@ -18,6 +18,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import time
 
 import kymotest
 from kymotest import APPS, BUILD, CLI, RUN_FROM, TIMEOUT, alive, check, equal, wait_for
@@ -350,6 +351,23 @@ def test_hold_size(k):
         held = {p.name for p in host.held.iterdir()}
         check(made[0] not in held and made[-1] in held, f"snapshots {made}, of which are held: {held}")
         fleet.kymo("fetch", made[0], "-o", k.top / "got", PATIENT)
+
+
+def test_rate(k):
+    """An agent ships no more bytes in a second than its file says, and answers meanwhile."""
+    with fleet_of(k, "web1") as fleet:
+        host = fleet.hosts[0]
+        host.kill_agent()
+        with open(fleet.config("web1"), "a") as f:
+            f.write("rate = 10K\n")
+        host.start_agent()
+        host.emit(3000)  # 24 KB of it are random numbers, and others follow in further segments
+        made = fleet.json("snapshot", PATIENT)["id"]
+        begin = time.monotonic()
+        equal(len(fleet.json("hosts", PATIENT)["hosts"]), 1, "hosts while it ships")
+        wait_for((host.held / made / "shipped").exists, "the end of shipping")
+        check(time.monotonic() - begin > 1, "the segments came at once")
+        fleet.kymo("fetch", made, "-o", k.top / "got", PATIENT)
 
 
 def test_trace_id(k):
