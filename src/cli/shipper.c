@@ -13,6 +13,7 @@
 #include "cli/child.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
+#include "cli/progress.h"
 #include "ship/sender.h"
 #include "ship/spool.h"
 
@@ -72,6 +73,14 @@ static void report_trouble(
 	cli_warn(cli, "%s: %s; trying again", url, cli_safe(cli, why));
 }
 
+/* The longer the other end is away, the later it is tried again: a tenth of that time. */
+static unsigned next_pause_ms(uint64_t broken_ns, unsigned most)
+{
+	const uint64_t tenth = (cli_now_ns() - broken_ns) / 10000000;
+
+	return (unsigned)KY_MIN(KY_MAX(tenth, (uint64_t)FIRST_PAUSE_MS), (uint64_t)most);
+}
+
 /* Sends one recording, however often the connection breaks. Returns 0, -ECANCELED or -errno. */
 static int ship(struct cli *cli, struct shipment *shipment)
 {
@@ -79,7 +88,7 @@ static int ship(struct cli *cli, struct shipment *shipment)
 	const struct route *r = &shipper->route;
 	struct sender *s = &shipment->sender;
 	const unsigned last_pause = s->spool_max ? LIMIT_MS : LAST_PAUSE_MS;
-	unsigned pause = FIRST_PAUSE_MS;
+	uint64_t broken_ns = 0; /* since when nothing has arrived */
 	char last[512] = "";
 	int ret;
 
@@ -110,8 +119,9 @@ static int ship(struct cli *cli, struct shipment *shipment)
 		report_trouble(cli, shipper->url, why.data ? why.data : "", last, sizeof(last));
 		shipping_trouble(&shipper->note, last, s->acked, s->size);
 		ky_buf_deinit(&why);
-		pause = s->acked > before ? FIRST_PAUSE_MS : KY_MIN(pause * 2, last_pause);
-		if (pause_ms(pause, -1))
+		if (!broken_ns || s->acked > before)
+			broken_ns = cli_now_ns();
+		if (pause_ms(next_pause_ms(broken_ns, last_pause), -1))
 			return -ECANCELED;
 	}
 }
