@@ -139,6 +139,11 @@ NAIVE = """
 """
 
 
+# Tests of the page's program alone: it is the same in all builds.
+of_the_page = kymotest.without_sanitizers
+
+
+@of_the_page
 def test_drawing(k):
     """In random windows, a column of pixels is filled if a slice is there."""
     page, _ = make_page(k, make_trace(k))
@@ -151,6 +156,7 @@ def test_drawing(k):
         equal(wrong, 0, "columns of pixels that differ from a drawing of all slices")
 
 
+@of_the_page
 def test_keys(k):
     """Everything that the page's help names."""
     page, _ = make_page(k, make_trace(k))
@@ -213,6 +219,7 @@ LONGEST_REQUEST = """
 """
 
 
+@of_the_page
 def test_mouse(k):
     """A click selects a slice, a drag moves, with shift it selects a range; the wheel zooms."""
     page, _ = make_page(k, make_trace(k))
