@@ -125,11 +125,17 @@ const char *cli_style(const struct cli *cli, enum cli_style style)
 	return cli->colour ? sequences[style] : "";
 }
 
+#define NO_MEMORY "{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory for the result\" }"
+
 void cli_print_json(struct cli *cli, const char *text)
 {
+	struct ky_buf safe = {0};
+
 	if (cli->printed)
 		return;
-	fprintf(cli->result, "%s\n", text);
+	cli_escape_json(&safe, text);
+	fprintf(cli->result, "%s\n", safe.error || !safe.data ? NO_MEMORY : safe.data);
+	ky_buf_deinit(&safe);
 	cli->printed = true;
 }
 
@@ -142,8 +148,6 @@ int cli_print_json_buf(struct cli *cli, struct ky_buf *text)
 	ky_buf_deinit(text);
 	return code;
 }
-
-#define NO_MEMORY "{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory for the result\" }"
 
 void cli_result(struct cli *cli, struct kymo_value *v)
 {

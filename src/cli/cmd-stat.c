@@ -162,13 +162,13 @@ static void print_time(const char *what, int64_t ns)
 	printf("%-11s%s.%09" PRId64 "\n", what, text, fraction);
 }
 
-static void print_clock(const struct ky_tsdl *t)
+static void print_clock(struct cli *cli, const struct ky_tsdl *t)
 {
 	const struct ky_trace_clock *c = t->n_clocks ? &t->clocks[0] : NULL;
 
 	if (c)
 		printf("%-11s%s, %" PRIu64 " Hz\n", "clock",
-			c->description ? c->description : c->name, c->freq);
+			cli_safe(cli, c->description ? c->description : c->name), c->freq);
 }
 
 static void print_origin(struct cli *cli, const struct ky_trace_reader *reader, const char *path)
@@ -179,7 +179,7 @@ static void print_origin(struct cli *cli, const struct ky_trace_reader *reader, 
 	printf("%-11s%s\n", "trace", cli_safe(cli, path));
 	if (host && host->text)
 		printf("%-11s%s\n", "host", cli_safe(cli, host->text));
-	print_clock(t);
+	print_clock(cli, t);
 }
 
 static void print_counts(struct cli *cli, const struct stats *s)

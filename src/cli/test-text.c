@@ -97,6 +97,26 @@ static void test_escape(void **state)
 	escapes("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
 }
 
+static void escapes_json(const char *json, const char *safe)
+{
+	struct ky_buf b = {0};
+
+	cli_escape_json(&b, json);
+	assert_string_equal(b.data, safe);
+	ky_buf_deinit(&b);
+}
+
+/* Only what a terminal would obey changes, and a parser reads the same text as before. */
+static void test_escape_json(void **state)
+{
+	escapes_json("{\n\t\"a\": \"gr\xc3\xbc\xc3\x9f \\u001b\" }",
+		"{\n\t\"a\": \"gr\xc3\xbc\xc3\x9f \\u001b\" }");
+	escapes_json("\"\x7f\xc2\x9b"
+		     "31m\xe2\x80\xae\"",
+		"\"\\u007f\\u009b31m\\u202e\"");
+	escapes_json("\"\x9b\xff\xe2\x82\"", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+
 static void test_log_text(void **state)
 {
 	assert_string_equal(cli_log_text("kymo: it is"), "it is");
@@ -124,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_escape_json),
 		cmocka_unit_test(test_log_text),
 		cmocka_unit_test(test_last_line),
 	};

@@ -121,3 +121,21 @@ void cli_escape(struct ky_buf *to, const char *text)
 			ky_buf_printf(to, "\\x%02x", (unsigned char)text[i]);
 	}
 }
+
+void cli_escape_json(struct ky_buf *to, const char *json)
+{
+	size_t n = strlen(json), len;
+	uint32_t code;
+	bool harmless;
+
+	for (; n; json += len, n -= len) {
+		len = ky_utf8_length(json, n, &code, &harmless);
+		if (!len)
+			ky_buf_puts(to, "\\ufffd");
+		else if (harmless || code < 0x20)
+			ky_buf_append(to, json, len);
+		else
+			ky_buf_printf(to, "\\u%04x", (unsigned)code);
+		len = KY_MAX(len, (size_t)1);
+	}
+}

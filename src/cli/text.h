@@ -34,6 +34,11 @@ const char *cli_nearest(const char *text, const char *const *candidates);
  * characters that turn the direction of writing, and bytes that are no UTF-8 become \xNN.
  */
 void cli_escape(struct ky_buf *to, const char *text);
+/*
+ * The same for a JSON text: what could do something to a terminal becomes \uNNNN, and bytes that
+ * are no UTF-8 become U+FFFD. Such characters are only in strings; white space stays as it is.
+ */
+void cli_escape_json(struct ky_buf *to, const char *json);
 /* A line of a daemon's log without the program's name. */
 const char *cli_log_text(const char *line);
 /* The last line of text that is not empty, without its newline; "" when there is none. Changes

@@ -1090,13 +1090,13 @@ def test_shortened(k):
     check(view.returncode == 0 and errors.count(b"\n") == 1 and b"shortened" in errors, f"{view.returncode}, {errors!r}")
 
 
-def on_screen(k, *args):
+def on_screen(k, *args, status=0):
     """Returns what a command prints on a terminal, without Kymo's own sequences."""
     leader, follower = os.openpty()
     with open(leader, "rb", buffering=0) as screen:
         done = subprocess.run([CLI, *map(str, args)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
         os.close(follower)
-        equal(done.returncode, 0, "status")
+        equal(done.returncode, status, "status")
         text = screen.read(4096)
     for own in (b"\x1b[1m", b"\x1b[2m", b"\x1b[0m"):
         text = text.replace(own, b"")
@@ -1118,6 +1118,13 @@ def test_terminal(k):
     equal(shown, b'"\\x1b[31m, \\xe2\\x80\\xae"""', "values on a terminal")
     piped = subprocess.run([CLI, *map(str, query)], env=k.env, stdout=subprocess.PIPE).stdout
     equal(piped.split(b"\n", 1)[1], raw, "values in a pipe")
+    # the clock's description, in the head of stat, and an unknown word, in a message as JSON
+    trace = write(k.top / "clock", metadata("le", fields, clock='freq = 1000000000; description = "d\\033[31m\\302\\233\u202e";'), s=s.data)
+    shown = on_screen(k, "stat", trace)
+    check(b"\x1b" not in shown and b"\xc2\x9b" not in shown and b"\xe2\x80\xae" not in shown, f"{shown!r}")
+    trace = write(k.top / "word", '\x1e{"type":"preamble","version":2}\n\x1e{"type":"a\\u009b31m\\u202e"}\n')
+    shown = on_screen(k, "--json", "view", trace, status=1)
+    check(b"a\\u009b31m\\u202e" in shown and shown.isascii(), f"{shown!r}")
     # the name of a field is any text in CTF 2: of bytes, and of bits
     for length in (8, 3):
         number = {"type": "fixed-length-unsigned-integer", "length": length, "alignment": 1, "byte-order": "little-endian"}
