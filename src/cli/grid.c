@@ -6,6 +6,9 @@
 #include "base/csv.h"
 #include "reader/format.h"
 
+/* Bytes of cells that wait: a hostile trace has cells of many megabytes. */
+#define MAX_WAITING_BYTES (16u << 20)
+
 /* --- comma-separated values --- */
 
 /*
@@ -114,11 +117,13 @@ static void print_cell(struct cli_grid *g, enum cli_cell_kind kind, const char *
 	}
 	g->waiting[g->n_waiting] = safe.data ? safe.data : calloc(1, 1);
 	g->is_right[g->n_waiting] = kind == CLI_CELL_NUMBER;
+	g->n_waiting_bytes += safe.len;
 	if (g->waiting[g->n_waiting])
 		g->n_waiting++;
 	else
 		g->has_failed = true;
-	if (g->n_waiting == (CLI_GRID_WAITING + 1) * g->n_columns)
+	if (g->n_waiting == (CLI_GRID_WAITING + 1) * g->n_columns ||
+		(g->n_waiting_bytes >= MAX_WAITING_BYTES && g->n_waiting % g->n_columns == 0))
 		print_waiting(g);
 }
 

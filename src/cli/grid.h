@@ -21,7 +21,7 @@ struct cli_grid {
 	/* of a table */
 	char **waiting; /* owned: cells that are not printed yet */
 	bool *is_right; /* owned: of those: right-aligned */
-	size_t n_waiting;
+	size_t n_waiting, n_waiting_bytes;
 	size_t *width; /* owned: by column; NULL: still waiting */
 	bool has_failed;
 };

@@ -15,6 +15,7 @@
 #define MAX_VALUES  16384	     /* of a batch, but for its last item's */
 #define MAX_BITS    (256 * 1024 * 8) /* likewise, of records */
 #define MAX_KEPT    (4 << 20)	     /* text of a batch that is kept for the next */
+#define MAX_AHEAD   (16 << 20)	     /* text of a batch that is made before it is written */
 #define MAX_TEXT    (64 << 10)	     /* text that is written at once without other threads */
 
 struct batch {
@@ -22,7 +23,7 @@ struct batch {
 	struct ky_values values;
 	struct ky_format format; /* as it is before the first item */
 	struct ky_buf text;
-	size_t first, n; /* items from first on are wanted */
+	size_t first, n; /* items from first on have no text yet */
 	uint64_t bits;
 	bool is_ready;
 };
@@ -51,10 +52,14 @@ static inline void format_item(
 		ky_format_text(&b->format, &b->text, item);
 }
 
+/*
+ * Makes text of the items, and stops when it is long: a few bytes of a hostile trace may have
+ * megabytes of text.
+ */
 static void format_batch(const struct cli_lines *l, struct batch *b)
 {
-	for (size_t i = b->first; i < b->n; i++)
-		format_item(l, b, &b->items[i]);
+	while (b->first < b->n && b->text.len < MAX_AHEAD)
+		format_item(l, b, &b->items[b->first++]);
 }
 
 /* Turns the next batch that nobody has taken into text; the lock is held. */
@@ -84,7 +89,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void write_batch(struct cli_lines *l, struct batch *b)
+static void write_text(struct cli_lines *l, struct batch *b)
 {
 	size_t done = 0;
 
@@ -101,6 +106,16 @@ static void write_batch(struct cli_lines *l, struct batch *b)
 	b->text.len = 0;
 	if (b->text.cap > MAX_KEPT || b->text.error)
 		ky_buf_deinit(&b->text);
+}
+
+/* Writes the items that have text, and the others in turns. */
+static void write_batch(struct cli_lines *l, struct batch *b)
+{
+	write_text(l, b);
+	while (!l->error && b->first < b->n) {
+		format_batch(l, b);
+		write_text(l, b);
+	}
 }
 
 static void empty_batch(struct cli_lines *l, struct batch *b)
@@ -151,7 +166,7 @@ static int add_line(struct cli_lines *l)
 	format_item(l, b, &b->items[0]);
 	b->values.n = 0;
 	if (b->text.len >= MAX_TEXT)
-		write_batch(l, b);
+		write_text(l, b);
 	return l->error;
 }
 
@@ -205,8 +220,6 @@ int cli_lines_flush(struct cli_lines *l)
 	while (l->n_written < l->n_filled)
 		write_oldest(l);
 	pthread_mutex_unlock(&l->lock);
-	format_batch(l, b);
-	b->first = b->n;
 	write_batch(l, b);
 	return l->error;
 }

@@ -504,6 +504,26 @@ def test_hostile_linear(k):
     check(sizes[1] < 600 and sizes[1] <= 1.5 * sizes[0], f"bytes of text for each byte of the trace: {sizes}")
 
 
+def test_hostile_text(k):
+    """Lines and cells of megabytes, of few bytes, are printed in bounded memory."""
+    if kymotest.SANITIZED:
+        raise kymotest.Skip("sanitizers need all addresses")
+    flags = {f"{'F' * 1000}{i}": [[0, 7]] for i in range(1000)}
+    fields = {"type": "structure", "member-classes": [{"name": "a", "field-class": {"type": "fixed-length-bit-map", "length": 8, "byte-order": "little-endian", "flags": flags}}]}
+    fragments = ({"type": "preamble", "version": 2}, {"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": fields})
+    n = 250
+    trace = write(k.top / "text", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=b"\1" * n)
+    for command in (["view"], ["--json", "view"], ["sql"]):
+        query = ["SELECT fields FROM events"] if command == ["sql"] else []
+        view = subprocess.Popen([CLI, *command, trace, *query], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20)))
+        size = 0
+        while part := view.stdout.read1(1 << 20):
+            size += len(part)
+        equal((view.stderr.read(), view.wait(TIMEOUT)), (b"", 0), f"{command}: errors and status")
+        check(size > n * 1_000_000, f"{command}: {size} bytes")
+
+
 def test_hostile_read(k):
     """
     The reader reads of damaged files only a small multiple of their sizes: of files with magic
