@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -520,6 +521,31 @@ def test_statedump(k):
             f'process_user_ns: .*tid = {pid}, vuid = 0, vgid = 0, ns_level = 0, ', f'file_descriptor: .*pid = {pid}, .*filename = "/dev/null"',
             'cpu_topology: .*cpu_id = 0', 'network_interface: .*name = "lo"'):
         check(re.search(STATE + wanted, text), f"the dump lacks {wanted}")
+
+
+def test_many_descriptors(k):
+    """A user with very many descriptors gets only a share of the state dump, and status says so."""
+    need_tracefs()
+    room, n, uid = 16384, 12000, 64900
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most < n + 100:
+        raise kymotest.Skip(f"a process may have only {most} descriptors")
+    k.start_daemon()
+    out = begin(k, "sched_switch")
+    hold = f"import os, resource; os.setuid({uid}); resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); [os.dup(0) for _ in range({n})]; print(flush=True); os.read(0, 1)"
+    crowd = [subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    for process in crowd:
+        process.stdout.readline()
+    k.kymo("start")
+    shown = k.kymo("status").stdout
+    for process in crowd:
+        process.communicate()
+    k.kymo("destroy")
+    text, _ = babeltrace(out)
+    found = collections.Counter(map(int, re.findall(STATE + r"file_descriptor: .*?pid = (\d+),", text)))
+    equal(sum(found[process.pid] for process in crowd), room, "descriptors of that user in the dump")
+    check(found[k.daemon.pid] > 5, "descriptors of root's processes are missing")
+    check(f"{room} descriptors of user {uid}" in shown, f"status says {shown!r}")
 
 
 def test_namespaces(k):

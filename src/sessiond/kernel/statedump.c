@@ -14,8 +14,11 @@
 
 #include "abi/kernel.h"
 #include "kernel/program.h"
+#include "sessiond/kernel/dump-room.h"
 
-#define PART_MAX (60u << 10) /* bytes in a message */
+#define PART_MAX    (60u << 10) /* bytes in a message */
+#define THREADS_MAX 16384u	/* of all users but root */
+#define FILES_MAX   32768u	/* likewise */
 
 /* Kinds of namespaces, as /proc/PID/ns names them. */
 enum { NS_PID, NS_USER, NS_CGROUP, NS_IPC, NS_MNT, NS_NET, NS_TIME, NS_UTS, N_NS };
@@ -162,8 +165,22 @@ static bool read_text(int dir, const char *path, char *buf, size_t size)
 	return n > 0;
 }
 
-static void each_thread_of(
-	int tasks, int pid, void (*each)(void *arg, const struct thread *t), void *arg)
+/*
+ * The real user, who has started the process. The owner of its directory would be root for a
+ * process that is not dumpable, or has root's rights for a moment.
+ */
+static uid_t user_of(int proc, int pid)
+{
+	char path[32], text[1024];
+	const char *at;
+
+	snprintf(path, sizeof(path), "%d/status", pid);
+	at = read_text(proc, path, text, sizeof(text)) ? strstr(text, "\nUid:") : NULL;
+	return at ? (uid_t)strtoul(at + 5, NULL, 10) : 0;
+}
+
+static void each_thread_of(int tasks, int pid, uid_t uid, struct dump_room *room,
+	void (*each)(void *arg, const struct thread *t), void *arg)
 {
 	DIR *dir = fdopendir(tasks);
 	const struct dirent *entry;
@@ -173,6 +190,8 @@ static void each_thread_of(
 	while (dir && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
+		if (!dump_room_take(room, uid))
+			break;
 		t.tid = atoi(entry->d_name);
 		t.pid = pid;
 		snprintf(path, sizeof(path), "%d/stat", t.tid);
@@ -185,7 +204,8 @@ static void each_thread_of(
 		close(tasks);
 }
 
-static void each_thread(void (*each)(void *arg, const struct thread *t), void *arg)
+static void each_thread(
+	struct dump_room *room, void (*each)(void *arg, const struct thread *t), void *arg)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
@@ -198,7 +218,8 @@ static void each_thread(void (*each)(void *arg, const struct thread *t), void *a
 		snprintf(path, sizeof(path), "%.20s/task", entry->d_name);
 		tasks = openat(dirfd(proc), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (tasks >= 0)
-			each_thread_of(tasks, atoi(entry->d_name), each, arg);
+			each_thread_of(tasks, atoi(entry->d_name),
+				user_of(dirfd(proc), atoi(entry->d_name)), room, each, arg);
 	}
 	if (proc)
 		closedir(proc);
@@ -237,8 +258,9 @@ void statedump_threads(const struct kernel_set *set,
 	void *arg)
 {
 	struct threads threads = {.set = set, .send = send, .arg = arg};
+	struct dump_room room = {.max = THREADS_MAX};
 
-	each_thread(add_thread, &threads);
+	each_thread(&room, add_thread, &threads);
 	send_threads(&threads);
 }
 
@@ -497,8 +519,9 @@ static uint32_t flags_of(int proc, int pid, const char *fd)
 	return at ? (uint32_t)strtoul(at + 6, NULL, 8) : 0;
 }
 
-static void dump_files_of(struct dump *d, int proc, int pid)
+static void dump_files_of(struct dump *d, struct dump_room *room, int proc, int pid)
 {
+	const uid_t uid = user_of(proc, pid);
 	char path[64], name[PATH_MAX];
 	const struct dirent *entry;
 	struct ky_buf b = {0};
@@ -514,6 +537,8 @@ static void dump_files_of(struct dump *d, int proc, int pid)
 
 		if (n < 0 || !isdigit((unsigned char)*entry->d_name))
 			continue;
+		if (!dump_room_take(room, uid))
+			break;
 		name[n] = '\0';
 		flags = flags_of(proc, pid, entry->d_name);
 		put_u32(&b, (uint32_t)pid);
@@ -531,14 +556,14 @@ static void dump_files_of(struct dump *d, int proc, int pid)
 		ky_close(fd);
 }
 
-static void dump_files(struct dump *d)
+static void dump_files(struct dump *d, struct dump_room *room)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
 
 	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)*entry->d_name))
-			dump_files_of(d, dirfd(proc), atoi(entry->d_name));
+			dump_files_of(d, room, dirfd(proc), atoi(entry->d_name));
 	if (proc)
 		closedir(proc);
 }
@@ -701,15 +726,35 @@ void statedump_begin(struct kernel_set *set, uint64_t clock)
 	send_part(&d, false);
 }
 
+static void report_full(
+	const struct kernel_set *set, const struct dump_room *room, const char *what)
+{
+	for (uint32_t i = 0; i < KY_ARRAY_SIZE(room->users); i++) {
+		if (!room->users[i].is_full)
+			continue;
+		if (i < DUMP_ROOM_USERS)
+			session_notice(set->channel->session,
+				"the state dump of the kernel has %u %s of user %u, and leaves out the others",
+				room->users[i].n, what, room->users[i].uid);
+		else
+			session_notice(set->channel->session,
+				"the state dump of the kernel leaves out %s of some users, because there are so many users",
+				what);
+	}
+}
+
 void statedump_send(const struct kernel_set *set)
 {
 	struct dump d = {.set = set, .part = 1};
+	struct dump_room threads = {.max = THREADS_MAX}, files = {.max = FILES_MAX};
 
 	if (!has_dumps(set))
 		return;
 	read_inums(&d.own, getpid());
-	each_thread(dump_thread, &d);
-	dump_files(&d);
+	each_thread(&threads, dump_thread, &d);
+	dump_files(&d, &files);
+	report_full(set, &threads, "threads");
+	report_full(set, &files, "descriptors");
 	each_entry(&d, "/sys/kernel/irq", dump_interrupt);
 	each_entry(&d, "/sys/class/block", dump_block);
 	dump_interfaces(&d);
