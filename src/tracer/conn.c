@@ -83,17 +83,17 @@ static bool trusted(const struct tracer_conn *conn, uid_t uid)
 	return false;
 }
 
+/* The calling thread has its own table of descriptors: nobody else can close one. */
+static __thread bool own_table KY_THREAD_TLS;
+
 struct tracer_fd tracer_fd_adopt(int fd, mode_t type)
 {
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
 		return (struct tracer_fd){.fd = ky_close(fd)};
-	return (struct tracer_fd){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
+	return (struct tracer_fd){.fd = fd, .apart = own_table, .dev = st.st_dev, .ino = st.st_ino};
 }
-
-/* The calling thread has its own table of descriptors: nobody else can close one. */
-static __thread bool own_table KY_THREAD_TLS;
 
 void tracer_fd_own_table(void)
 {
@@ -104,8 +104,8 @@ bool tracer_fd_is_ours(const struct tracer_fd *f)
 {
 	struct stat st;
 
-	if (own_table || f->fd < 0)
-		return f->fd >= 0;
+	if (own_table || f->apart || f->fd < 0)
+		return own_table && f->fd >= 0;
 	return fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 

@@ -57,6 +57,7 @@ enum tracer_standing {
  */
 struct tracer_fd {
 	int fd; /* or -1 */
+	bool apart; /* in the listener's own table: of no other thread, and of no child */
 	uint64_t dev, ino;
 };
 
