@@ -173,8 +173,9 @@ static int finish(struct view *v, int r, const char *path)
 	if (v->error == -EPIPE)
 		return CLI_OK;
 	if (v->error)
-		return cli_fail(
-			v->cli, "failed", "cannot write the events: %s", strerror(-v->error));
+		return cli_fail(v->cli, "failed", "cannot write the events: %s",
+			v->error == -EMSGSIZE ? "one has more than 64 MiB of text"
+					      : strerror(-v->error));
 	if (r < 0)
 		return cli_fail(v->cli, "failed", "cannot read the trace: %s", strerror(-r));
 	if (!v->any)

@@ -2,6 +2,7 @@
 #include "reader/metadata.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "reader/file.h"
 
@@ -95,10 +96,13 @@ int ky_metadata_read(struct ky_buf *text, const char *path)
 {
 	_cleanup_close_ int fd = ky_file_open_at(AT_FDCWD, path);
 	struct ky_buf file = {.max = KY_METADATA_MAX};
+	struct stat st;
 	int r;
 
 	if (fd < 0)
 		return fd == -ENODATA ? -EBADMSG : fd;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > (off_t)KY_METADATA_MAX)
+		return -EFBIG;
 	r = read_file(&file, fd);
 	if (!r && file.len)
 		r = ky_metadata_text(text, file.data, file.len);

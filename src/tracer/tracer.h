@@ -56,7 +56,7 @@ enum tracer_standing {
  * closes it only while it is still the original file.
  */
 struct tracer_fd {
-	int fd; /* or -1 */
+	int fd;	    /* or -1 */
 	bool apart; /* in the listener's own table: of no other thread, and of no child */
 	uint64_t dev, ino;
 };

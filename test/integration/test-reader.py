@@ -522,6 +522,17 @@ def test_hostile_text(k):
             size += len(part)
         equal((view.stderr.read(), view.wait(TIMEOUT)), (b"", 0), f"{command}: errors and status")
         check(size > n * 1_000_000, f"{command}: {size} bytes")
+    # one event that would have 3 GB of text, and metadata that is as large, in a hole
+    fields["member-classes"] = [{"name": "a", "field-class": {"type": "static-length-array", "length": 60000, "element-field-class": {
+        "type": "structure", "member-classes": [{"name": "N" * 50000, "field-class": {"type": "fixed-length-unsigned-integer", "length": 1, "byte-order": "little-endian"}}]}}}]
+    trace = write(k.top / "line", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=b"\1" * 7500)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
+    for command in (["view"], ["--json", "view"]):
+        _, errors = raw(k, [CLI, *command, trace], status=1, preexec_fn=limit)
+        equal(errors, b"kymo: cannot write the events: one has more than 64 MiB of text\n", f"{command}: errors")
+    os.truncate(trace / "metadata", 3 << 30)
+    _, errors = raw(k, [CLI, "view", trace], status=1, preexec_fn=limit)
+    check(b"File too large" in errors, errors)
 
 
 def test_hostile_read(k):
