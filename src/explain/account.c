@@ -110,6 +110,7 @@ static void end_span(struct ky_account *a, struct ky_timeline *t, const struct k
 		end_windows(a, t, e);
 	while (i-- > 0) {
 		if (!t->stack.v[i].is_lock && t->stack.v[i].name == e->class->base) {
+			ky_traits_end_inner(a, t, i, e);
 			ky_windows_pop(a, t, i, e->ns);
 			return;
 		}

@@ -138,9 +138,12 @@ void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_
 	enum ky_trait_kind kind, uint32_t name, bool contexts);
 void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 	const struct ky_source_event *e, const struct ky_timeline *t);
-/* The first event of each name inside. */
+/* The first event of each name inside; of spans, until a longer one ends. */
 void ky_traits_add_inner(
 	struct ky_account *a, struct ky_window *w, const struct ky_source_event *e);
+/* The span of that index in the stack ends: keeps its fields if it is the longest of its name. */
+void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size_t n,
+	const struct ky_source_event *e);
 /* Remembers the fields of a span's begin for instances that begin inside. */
 void ky_traits_push_outer(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);

@@ -108,6 +108,28 @@ static bool is_first_after_itself(const struct ky_search *w, const struct ky_tra
 		       (is_of_two_traces(w) && ky_search_is_inside(w, key->name)));
 }
 
+static bool is_of_longest(const struct ky_trait_key *key)
+{
+	return key->kind == KY_TRAIT_CALL || key->kind == KY_TRAIT_CALL_END;
+}
+
+/*
+ * Of several calls of a span, the longest one makes a time longer, and the first one is the reason
+ * of more calls.
+ */
+static bool is_other_call(const struct ky_search *w, const struct ky_trait_key *key)
+{
+	if (w->f->kind != KY_FINDING_LONGER)
+		return is_of_longest(key);
+	for (uint32_t k = 0; key->kind == KY_TRAIT_INNER && key->field && k < w->x->keys.n; k++) {
+		const struct ky_trait_key *o = &w->x->keys.v[k];
+
+		if (is_of_longest(o) && o->name == key->name && o->field == key->field)
+			return true;
+	}
+	return false;
+}
+
 static int test_fields(struct ky_search *w)
 {
 	for (uint32_t key = 0; key < w->x->keys.n; key++) {
@@ -120,7 +142,8 @@ static int test_fields(struct ky_search *w)
 		/* An event that comes more often is a finding of its own. */
 		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]))
 			continue;
-		if (is_first_after_itself(w, &w->x->keys.v[key]))
+		if (is_first_after_itself(w, &w->x->keys.v[key]) ||
+			is_other_call(w, &w->x->keys.v[key]))
 			continue;
 		/* A process with one thread is named as a process. */
 		if (kind == KY_TRAIT_THREAD && ky_explain_has_single_threads(w->x))

@@ -207,6 +207,7 @@ void ky_instance_deinit(struct ky_instance *i)
 	ky_vec_deinit(&i->loads);
 	ky_vec_deinit(&i->company);
 	ky_vec_deinit(&i->samples);
+	ky_vec_deinit(&i->longest);
 	free(i->slots);
 	free(i->company_before);
 	i->slots = NULL;
@@ -360,6 +361,7 @@ int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 	qsort(i->parts.v, i->parts.n, sizeof(*i->parts.v), compare_parts);
 	if (i->traits.n)
 		qsort(i->traits.v, i->traits.n, sizeof(*i->traits.v), compare_traits);
+	ky_vec_deinit(&i->longest);
 	free(i->slots);
 	free(i->company_before);
 	i->slots = NULL;

@@ -95,14 +95,16 @@ enum ky_trait_kind {
 	KY_TRAIT_THREAD,
 	KY_TRAIT_PROCESS,
 	KY_TRAIT_CPU,
-	KY_TRAIT_CALLER, /* the span around it */
-	KY_TRAIT_END,	 /* field of its end */
-	KY_TRAIT_INNER,	 /* field of the first event of that name inside; no field: 1, it comes */
+	KY_TRAIT_CALLER,   /* the span around it */
+	KY_TRAIT_CALL,	   /* field of the begin of the longest span of that name inside */
+	KY_TRAIT_END,	   /* field of its end */
+	KY_TRAIT_CALL_END, /* of its end */
+	KY_TRAIT_INNER,	   /* field of the first event of that name inside; no field: 1, it comes */
 };
 
 struct ky_trait_key {
 	enum ky_trait_kind kind;
-	uint32_t name;	/* OUTER, INNER: span or event */
+	uint32_t name;	/* OUTER, CALL, INNER: span or event */
 	uint32_t field; /* or 0 */
 };
 
@@ -144,6 +146,12 @@ struct ky_company {
 	uint32_t handoff_thread; /* its thread */
 };
 
+/* The longest call of a span inside. */
+struct ky_longest {
+	uint32_t name;
+	int64_t ns;
+};
+
 /* A CPU sample. */
 struct ky_sample {
 	uint32_t component;		     /* WAY */
@@ -174,6 +182,7 @@ struct ky_instance {
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
 	uint16_t *slots;
 	int64_t *company_before;
+	KY_VEC(struct ky_longest) longest; /* that ended, of each name */
 };
 
 struct ky_explain_thread {

@@ -4,18 +4,36 @@
 
 #define MAX_SEEN 64 /* event names of an instance whose fields were taken */
 
+static struct ky_trait *find_trait(struct ky_instance *i, uint32_t key)
+{
+	for (size_t k = 0; k < i->traits.n; k++) {
+		if (i->traits.v[k].key == key)
+			return &i->traits.v[k];
+	}
+	return NULL;
+}
+
 void ky_traits_add_fact(
 	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact)
 {
 	uint32_t number = ky_explain_key(a->x, key);
 
-	if (fact.type == KY_FACT_NONE || i->traits.n >= KY_MAX_TRAITS || number == UINT32_MAX)
+	if (fact.type == KY_FACT_NONE || i->traits.n >= KY_MAX_TRAITS || number == UINT32_MAX ||
+		find_trait(i, number))
 		return;
-	for (size_t k = 0; k < i->traits.n; k++) {
-		if (i->traits.v[k].key == number)
-			return;
-	}
 	ky_account_check(a, ky_vec_add(&i->traits, (struct ky_trait){number, fact}));
+}
+
+/* Of two facts with one key, the newer is kept. */
+static void set_fact(
+	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact)
+{
+	struct ky_trait *t = find_trait(i, ky_explain_key(a->x, key));
+
+	if (t && fact.type != KY_FACT_NONE)
+		t->fact = fact;
+	else
+		ky_traits_add_fact(a, i, key, fact);
 }
 
 /* Identity and bookkeeping: each has a trait of its own, or is none. */
@@ -30,9 +48,18 @@ static bool is_own_field(const struct ky_source_class *c, const struct ky_field 
 	return false;
 }
 
+/* Addresses in calls of libraries say nothing to people. */
+static bool is_address(const struct ky_source_class *c, const struct ky_fact *fact)
+{
+	return c->is_library && fact->type == KY_FACT_INT && fact->is_hex;
+}
+
+typedef void keep_fact(
+	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact);
+
 /* Fields of the event in the scopes that make sense for the kind. */
-void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
-	enum ky_trait_kind kind, uint32_t name, bool contexts)
+static void add_fields(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
+	struct ky_trait_key key, bool contexts, keep_fact *keep)
 {
 	for (size_t k = 0; k < e->class->fields.n; k++) {
 		const struct ky_field *f = &e->class->fields.v[k];
@@ -42,10 +69,16 @@ void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_
 		if ((f->scope == KY_SCOPE_FIELDS) == contexts || is_own_field(e->class, f))
 			continue;
 		fact = ky_source_fact(a->source, e, f);
-		/* Addresses in calls of libraries say nothing to people. */
-		if (!e->class->is_library || fact.type != KY_FACT_INT || !fact.is_hex)
-			ky_traits_add_fact(a, i, (struct ky_trait_key){kind, name, f->name}, fact);
+		key.field = f->name;
+		if (!is_address(e->class, &fact))
+			keep(a, i, key, fact);
 	}
+}
+
+void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
+	enum ky_trait_kind kind, uint32_t name, bool contexts)
+{
+	add_fields(a, i, e, (struct ky_trait_key){kind, name, 0}, contexts, ky_traits_add_fact);
 }
 
 static struct ky_fact number_fact(int64_t number)
@@ -94,6 +127,51 @@ void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct
 	if (e->class->is_own)
 		ky_traits_add_fact(a, w->instance, (struct ky_trait_key){KY_TRAIT_INNER, name, 0},
 			number_fact(1));
+}
+
+/* Whether the call is the longest of its name that ended in the instance. */
+static bool is_longest(struct ky_account *a, struct ky_instance *i, uint32_t name, int64_t ns)
+{
+	for (size_t k = 0; k < i->longest.n; k++) {
+		struct ky_longest *l = &i->longest.v[k];
+
+		if (l->name != name)
+			continue;
+		if (l->ns >= ns)
+			return false;
+		l->ns = ns;
+		return true;
+	}
+	if (i->longest.n >= MAX_SEEN)
+		return false;
+	ky_account_check(a, ky_vec_add(&i->longest, (struct ky_longest){name, ns}));
+	return true;
+}
+
+void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size_t n,
+	const struct ky_source_event *e)
+{
+	const struct ky_frame *f = &t->stack.v[n];
+	size_t end = n + 1 < t->stack.n ? t->stack.v[n + 1].n_outer : t->outer.n;
+
+	if (f->is_pair || e->class->is_kernel || e->class->is_function)
+		return;
+	for (size_t i = 0; i < t->active.n; i++) {
+		struct ky_window *w = t->active.v[i];
+
+		if (f->begin_ns < w->from ||
+			!is_longest(a, w->instance, f->name, e->ns - f->begin_ns))
+			continue;
+		for (size_t k = f->n_outer; k < end; k++) {
+			struct ky_trait_key key = a->x->keys.v[t->outer.v[k].key];
+
+			key.kind = KY_TRAIT_CALL;
+			if (!is_address(e->class, &t->outer.v[k].fact))
+				set_fact(a, w->instance, key, t->outer.v[k].fact);
+		}
+		add_fields(a, w->instance, e, (struct ky_trait_key){KY_TRAIT_CALL_END, f->name, 0},
+			false, set_fact);
+	}
 }
 
 void ky_traits_push_outer(

@@ -180,6 +180,17 @@ def test_new_span():
     check(Program(2).make(work), "it runs disk:read, which typical ones do not (once, 69")
 
 
+def test_longest_inside():
+    """Of several spans of one name, the fields of the longest count, not those of the first."""
+    def work(p, i, f):
+        for _ in range(3):
+            shard = p.r.randrange(48)
+            p.begin("kv:get", shard=shard)
+            p.spend(900 if shard == 11 else 25)
+            p.end("kv:get", rows=p.r.randrange(9))
+    check(Program(61).make(work), "kv:get itself takes", "when shard of kv:get = 11 (")
+
+
 def test_count():
     def work(p, i, f):
         for _ in range(40 if p.r.random() < .05 else 2):
