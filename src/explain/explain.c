@@ -221,26 +221,41 @@ static bool is_sure(const struct ky_difference *d, bool with_places)
 	return share >= .5;
 }
 
-/* Looks for a part of the first group that is explained, where the whole is not. */
-static int find_part(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+/* Looks for a part of a group that is explained, where the whole is not. */
+static int try_part(struct ky_explanation *e, const struct ky_difference *whole,
+	struct ky_instance *const *all, size_t n)
 {
-	const struct ky_difference *whole = &e->c->differences[0];
-	struct ky_group *part = &e->c->groups.v[e->c->groups.n];
+	size_t i = e->c->groups.n;
+	struct ky_group *part = &e->c->groups.v[i];
 	struct ky_difference *d = &e->c->differences[e->c->n_differences];
-	int r;
+	int r = ky_subgroup_find(part, &e->x, whole->group, all, n);
 
-	if (e->sources[1] || !whole->group->is_remarkable)
-		return 0;
-	r = ky_subgroup_find(part, &e->x, whole->group, all, n);
-	e->c->groups.n++;
-	if (r < 0 || !part->n_slow)
-		return r;
-	r = compare_groups(e, d, e->c->groups.n - 1, all, n);
-	e->c->n_differences++;
-	if (!r && is_sure(d, true)) {
+	if (!r && part->n_slow)
+		r = compare_groups(e, d, i, all, n);
+	if (!r && part->n_slow && is_sure(d, true)) {
+		e->c->groups.n++;
+		e->c->n_differences++;
 		e->c->chosen = d;
+		e->c->whole = whole;
 		e->c->part = (double)d->n_slow * d->extra_ns /
 			     ((double)whole->n_slow * whole->extra_ns);
+		return 0;
+	}
+	ky_difference_deinit(d);
+	ky_group_deinit(part);
+	return r;
+}
+
+/* Of a larger group, the part may be clear that the machine's noise hides in a smaller one. */
+static int find_part(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < e->c->n_differences && !e->c->chosen && !r && !e->sources[1]; i++) {
+		const struct ky_difference *whole = &e->c->differences[i];
+
+		if (!whole->group->n_longer && whole->group->is_remarkable)
+			r = try_part(e, whole, all, n);
 	}
 	return r;
 }
@@ -556,7 +571,7 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 /* Slow ones with nothing else in common may come at certain times: the machine's, or a peer's. */
 static bool put_times(struct ky_buf *b, const struct ky_explanation *e)
 {
-	const struct ky_difference *d = e->c->part < 1 ? &e->c->differences[0] : e->c->chosen;
+	const struct ky_difference *d = e->c->part < 1 ? e->c->whole : e->c->chosen;
 	uint32_t root = KY_ROOT;
 	struct ky_finding f = {.kind = KY_FINDING_LONGER,
 		.component = KY_ROOT,

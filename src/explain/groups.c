@@ -402,10 +402,14 @@ int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_ins
 	return r ? r : take_middle(&group->typical, &group->n_typical, typical);
 }
 
+void ky_group_deinit(struct ky_group *group)
+{
+	free(group->slow);
+	free(group->typical);
+}
+
 void ky_groups_deinit(struct ky_groups *g)
 {
-	for (size_t i = 0; i < g->n; i++) {
-		free(g->v[i].slow);
-		free(g->v[i].typical);
-	}
+	for (size_t i = 0; i < g->n; i++)
+		ky_group_deinit(&g->v[i]);
 }
