@@ -186,6 +186,23 @@ static void add_threshold(struct ky_search *w, const struct ky_column *c, const 
 	ky_search_add(w, condition, &b);
 }
 
+/* How much of the excess it explains to be on that side of the threshold, whatever the number. */
+static double explained_by_threshold(
+	struct ky_search *w, const struct ky_column *c, const struct threshold *t)
+{
+	bool *has = calloc(c->n + 1, sizeof(*has));
+	double explained = 0;
+
+	if (!has)
+		w->error = -ENOMEM;
+	for (size_t i = 0; has && i < c->n; i++)
+		has[i] = t->is_at_most ? c->numbers[i] <= t->at : c->numbers[i] >= t->at;
+	if (has)
+		explained = ky_column_explained_by(w, c, has);
+	free(has);
+	return explained;
+}
+
 static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const double *a, size_t na, const double *b, size_t nb)
 {
@@ -211,9 +228,9 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 				.is_at_most = t.is_at_most,
 				.at = t.at,
 				.contrast = t.a - t.b});
-	if (t.is_found && e.explained > .3)
+	if (t.is_found && e.explained > .3 && explained_by_threshold(w, c, &t) >= .25)
 		add_threshold(w, c, &t, p, e.explained);
-	return 0;
+	return w->error;
 }
 
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)

@@ -81,6 +81,15 @@ struct picked {
 	size_t n, affected, typical;
 };
 
+/*
+ * Whether instances with the value take longer at all: a quarter of what affected ones do. Values
+ * beside the first may be there by chance.
+ */
+static bool is_long_value(const struct ky_search *w, const struct value *v)
+{
+	return v->ns / (double)v->n >= w->typical_ns + .25 * (w->affected_ns - w->typical_ns);
+}
+
 static int pick_values(const struct ky_search *w, struct values *values, struct picked *picked)
 {
 	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
@@ -97,7 +106,9 @@ static int pick_values(const struct ky_search *w, struct values *values, struct 
 			order[n++] = v;
 	}
 	qsort(order, n, sizeof(*order), compare_frequency);
-	for (size_t i = 0; i < KY_MIN(n, (size_t)MAX_PICKED); i++) {
+	for (size_t i = 0; i < n && picked->n < MAX_PICKED; i++) {
+		if (picked->n && !is_long_value(w, order[i]))
+			continue;
 		picked->v[picked->n++] = order[i];
 		picked->affected += order[i]->affected;
 		picked->typical += order[i]->typical;

@@ -1068,6 +1068,17 @@ def test_part():
     assert "only in thread 201 (worker-1)" in first.split("ended")[0], first
 
 
+def test_value_by_chance():
+    """One number is slow: no other one is named beside it, and no threshold."""
+    def work(p, i, f):
+        p.spend(900 if f["shard"] == 11 else 30)
+        if p.r.random() < .015:
+            p.spend(860)
+    path = Program(63, n=700).make(work, lambda p, i: {"shard": p.r.randrange(48)})
+    first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+    assert "≤" not in first and "≥" not in first and "11, " not in first, first
+
+
 def test_process():
     """A process with one thread is named as a process."""
     p = Program(40, n=100, threads=0)
