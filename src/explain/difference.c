@@ -780,9 +780,9 @@ static bool is_long(
 
 /*
  * The largest alone, then the largest two and three together: half of the slow ones may be slow for
- * another reason. Returns how many were found, 0 for none.
+ * another reason.
  */
-static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
+static void test_together(struct ky_finding **v, size_t n, struct rest *rest)
 {
 	struct ky_finding sum = {0};
 
@@ -803,10 +803,12 @@ static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
 			v[i]->is_valid = has_odds(
 				v[i]->share / rest->share, v[i]->exposure / rest->exposure);
 		}
-		take_out(rest, &sum);
-		return m;
+		for (size_t i = 0; i < m; i++) {
+			if (v[i]->is_valid)
+				take_out(rest, v[i]);
+		}
+		return;
 	}
-	return 0;
 }
 
 static void test_alone(struct ky_finding *f, struct rest *rest)
@@ -851,8 +853,11 @@ static int test_long(struct ky_difference *d, double n_tests)
 			r = ky_vec_add(&v, d->findings.v[i]);
 	}
 	if (!r && d->group->is_remarkable) {
-		for (size_t i = test_together(v.v, v.n, &rest); i < v.n; i++)
-			test_alone(v.v[i], &rest);
+		test_together(v.v, v.n, &rest);
+		for (size_t i = 0; i < v.n; i++) {
+			if (!v.v[i]->is_valid)
+				test_alone(v.v[i], &rest);
+		}
 	}
 	for (size_t i = 0; i < d->findings.n && d->group->is_remarkable; i++)
 		d->findings.v[i]->is_valid |= is_nearly_all(d, d->findings.v[i]);

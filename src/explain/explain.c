@@ -204,7 +204,8 @@ static double share_shown(const struct ky_difference *d)
 
 /*
  * Whether findings account for half of the extra time. A mere place in which typical ones pass most
- * of their time, too, counts only if no other choice of the slow ones has more to say.
+ * of their time, too, counts only if no other choice of the slow ones has more to say, or if delays
+ * there are of nearly the same length.
  */
 static bool is_sure(const struct ky_difference *d, bool with_places)
 {
@@ -215,7 +216,8 @@ static bool is_sure(const struct ky_difference *d, bool with_places)
 
 		if (f->is_shown && (f->conditions.n || f->kind != KY_FINDING_LONGER ||
 					   ky_finding_is_wait(d->x, f) ||
-					   (f->is_valid && (with_places || f->typical_share < .5))))
+					   (f->is_valid && (with_places || f->is_tight ||
+								   f->typical_share < .5))))
 			share += f->share;
 	}
 	return share >= .5;

@@ -171,6 +171,21 @@ def test_instant():
     assert "50 shorter than 1 ns left out" in kymo("explain", path, "--span=app:short")
 
 
+def test_usual_place_and_another():
+    """Typical instances pass most of their time in the span that is slow: what other slow ones pass
+    elsewhere does not hide it."""
+    def work(p, i, f):
+        slow = p.r.random() < .05
+        holds = p.r.random() < .7
+        p.begin("mail:slot")
+        p.spend(p.r.uniform(2000, 11000) if slow and not holds else 5)
+        p.end("mail:slot")
+        p.begin("mail:send")
+        p.spend(9000 if slow and holds else 300)
+        p.end("mail:send")
+    check(Program(64, n=900).make(work), "mail:send itself takes ")
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
