@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "explain/sentence.h"
 #include "explain/stats.h"
 
 #define MIN_EXCESS 0.3	/* of the mean excess */
@@ -46,6 +47,11 @@ static bool is_wait(const struct ky_explain *x, uint32_t c)
 bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f)
 {
 	return is_wait(x, f->component);
+}
+
+bool ky_finding_is_place(const struct ky_explain *x, const struct ky_finding *f)
+{
+	return f->kind == KY_FINDING_LONGER && (!is_wait(x, f->component) || f->is_unended);
 }
 
 bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f)
@@ -703,13 +709,40 @@ static bool is_candidate(const struct ky_difference *d, const struct ky_finding 
 	return f->share >= KY_MIN_SHARE && f->affected.n >= KY_MIN((size_t)3, d->n_slow);
 }
 
+/* Whether three quarters of typical instances pass time in it. */
+static bool is_usual(const struct ky_difference *d, const struct ky_finding *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->group->n_typical; i++)
+		n += ky_finding_ns(f, d->group->typical[i]) > 0;
+	return 4 * n >= 3 * d->group->n_typical;
+}
+
+/*
+ * Whether all instances wait there and nobody is known to end that: it is a place in which time
+ * passes, as a sleep is, and slow ones may have been chosen by it.
+ */
+static int find_unended(struct ky_difference *d, struct ky_finding *f)
+{
+	struct ky_culprits c = {0};
+	int r = 0;
+
+	if (ky_finding_part(d->x, f) == KY_PART_WAIT && is_usual(d, f)) {
+		r = ky_culprits_find(&c, d->x, f);
+		f->is_unended = !c.ns;
+	}
+	ky_culprits_deinit(&c);
+	return r;
+}
+
 /* Counts and waits are not what slow instances were chosen by: they can be compared. */
 static int test_independent(struct ky_difference *d, struct ky_finding *f, double n_tests)
 {
-	bool wait = ky_finding_is_wait(d->x, f);
+	int r = is_candidate(d, f) ? find_unended(d, f) : 0;
 
-	if (!is_candidate(d, f) || (f->kind == KY_FINDING_LONGER && !wait))
-		return 0;
+	if (r || !is_candidate(d, f) || ky_finding_is_place(d->x, f))
+		return r;
 	f->p = compare_groups(d, f, f->kind != KY_FINDING_LONGER);
 	if (f->p < 0)
 		return -ENOMEM;
@@ -772,10 +805,10 @@ static bool is_between_stages(const struct ky_difference *d, const struct ky_fin
 static bool is_long(
 	const struct ky_difference *d, const struct ky_finding *f, const struct rest *rest)
 {
-	return f->kind == KY_FINDING_LONGER && !ky_finding_is_wait(d->x, f) && !f->is_valid &&
+	return ky_finding_is_place(d->x, f) && !f->is_valid &&
 	       f->share >= KY_MAX(.15 * rest->share, KY_MIN_SHARE) &&
 	       f->exposure < rest->exposure && is_candidate(d, f) && !f->is_in_tail &&
-	       !is_between_stages(d, f);
+	       (!f->is_unended || f->is_tight || f->typical_share < .5) && !is_between_stages(d, f);
 }
 
 /*

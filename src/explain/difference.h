@@ -71,6 +71,7 @@ struct ky_finding {
 	size_t blamed;	 /* slow instances in which it has the greatest excess */
 	double noise;	 /* how often it is the greatest excess of a typical one */
 	double p;	 /* corrected for the number of tests; 1 if it was not tested */
+	bool is_unended; /* a wait of nearly all instances that nobody is known to end */
 	bool is_tight;	 /* its delays in slow instances are of nearly the same length */
 	bool is_in_tail; /* its times in slow instances are the tail of its times in all of them */
 	bool is_valid;
@@ -104,6 +105,8 @@ bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key 
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
 /* A wait: for a mutex, a condition, a processor, a thread. */
 bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);
+/* A mere place that takes longer, or a usual wait that nobody is known to end, as a sleep. */
+bool ky_finding_is_place(const struct ky_explain *x, const struct ky_finding *f);
 /* Time of an asynchronous instance before any event of its threads. */
 bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f);
 /* Time and number of its components in a closed instance. */

@@ -214,8 +214,7 @@ static bool is_sure(const struct ky_difference *d, bool with_places)
 	for (size_t i = 0; i < d->findings.n; i++) {
 		const struct ky_finding *f = d->findings.v[i];
 
-		if (f->is_shown && (f->conditions.n || f->kind != KY_FINDING_LONGER ||
-					   ky_finding_is_wait(d->x, f) ||
+		if (f->is_shown && (f->conditions.n || !ky_finding_is_place(d->x, f) ||
 					   (f->is_valid && (with_places || f->is_tight ||
 								   f->typical_share < .5))))
 			share += f->share;
@@ -308,8 +307,7 @@ static bool hides_longer(const struct ky_difference *d)
 {
 	const struct ky_group *g = d->group;
 	const struct ky_finding *f = d->findings.v[0];
-	bool is_place = f->kind == KY_FINDING_LONGER && !f->conditions.n &&
-			!ky_finding_is_wait(d->x, f);
+	bool is_place = ky_finding_is_place(d->x, f) && !f->conditions.n;
 
 	return g->n_longer && (d->extra_ns < MIN_BELOW * d->typical_ns ||
 				      (is_place && (double)g->n_longer > .5 * g->n_all_slow));
@@ -611,8 +609,7 @@ static size_t find_partial(const struct ky_difference *d, const struct ky_findin
 	size_t n_partial = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (top[i]->kind != KY_FINDING_LONGER || top[i]->conditions.n ||
-			ky_finding_is_wait(d->x, top[i]) ||
+		if (!ky_finding_is_place(d->x, top[i]) || top[i]->conditions.n ||
 			(top[i]->typical_share < MAX_PASSED && !have_times))
 			partial[n_partial++] = top[i];
 	}

@@ -731,6 +731,17 @@ def test_sleep_in_company():
     check(p.make(work), "it sleeps in shop:checkout;clock_nanosleep() — while thread 700 (sweeper) is in cache:sweep (100 %")
 
 
+def test_sleeps_vary():
+    """All sleep, for times of one distribution: the longest sleeps are no reason of their own."""
+    for seed in range(83, 87):
+        p = Chain(seed, threads=1, n=700)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        path = p.make(lambda p, i, f: wait_in_call(p, "clock_nanosleep", 90 + 200 * math.exp(.75 * p.r.gauss(0, 1))))
+        first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+        assert "is slow" not in first, first
+
+
 def test_between_calls():
     def work(p, i, f):
         for _ in range(60 if p.r.random() < .06 else 3):
