@@ -592,10 +592,21 @@ static bool is_affected(
 	return excess >= KY_MAX(0.4 * (i->ns - d->typical_ns), 0.3 * f->amount);
 }
 
+/* Those in which it only took longer do not have more of it. */
 static int find_affected(struct ky_difference *d, struct ky_finding *f)
 {
+	bool is_count = f->kind != KY_FINDING_LONGER;
+	double more = 0;
+
+	for (size_t i = 0; i < d->n_slow && is_count; i++)
+		more += (ky_finding_count(d->x, f, d->slow[i]) - f->typical_count) /
+			(double)d->n_slow;
 	for (size_t i = 0; i < d->n_slow; i++) {
-		if (is_affected(d, f, d->slow[i]) && ky_vec_add(&f->affected, d->slow[i]) < 0)
+		if (!is_affected(d, f, d->slow[i]) ||
+			(is_count && ky_finding_count(d->x, f, d->slow[i]) - f->typical_count <
+					     MIN_EXCESS * more))
+			continue;
+		if (ky_vec_add(&f->affected, d->slow[i]) < 0)
 			return -ENOMEM;
 	}
 	return 0;

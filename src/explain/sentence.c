@@ -364,6 +364,25 @@ static double affected_ns(const struct ky_finding *f)
 	return f->affected.n ? sum / (double)f->affected.n : 0;
 }
 
+/* The mean time of a call of the finding's spans, without the pauses between them. */
+static double affected_each(const struct ky_explain *x, const struct ky_finding *f)
+{
+	double ns = 0, count = 0;
+
+	for (size_t i = 0; i < f->affected.n; i++) {
+		for (size_t k = 0; k < f->components.n; k++) {
+			uint32_t c = f->components.v[k];
+			const struct ky_part *p = ky_instance_part(f->affected.v[i], c);
+
+			if (!p || component(x, c)->kind != KY_PART_SPAN)
+				continue;
+			ns += (double)p->ns;
+			count += p->count;
+		}
+	}
+	return count > 0 ? ns / count : f->mean_ns[0];
+}
+
 static double affected_count(const struct ky_explain *x, const struct ky_finding *f)
 {
 	double sum = 0;
@@ -807,7 +826,7 @@ static void say_span(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	} else {
 		ky_buf_puts(b, ", ");
 	}
-	ky_words_put_duration(b, f->mean_ns[0]);
+	ky_words_put_duration(b, affected_each(x, f));
 	ky_buf_puts(b, " each)");
 }
 

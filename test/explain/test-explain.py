@@ -216,6 +216,17 @@ def test_count():
     check(Program(3).make(work), "db:query comes 40 times instead of 2 times (20")
 
 
+def test_count_beside_longer_calls():
+    """The number is that of instances with more calls, not of those in which a call took longer."""
+    def work(p, i, f):
+        slow = p.r.random()
+        for _ in range(40 if slow < .05 else 2):
+            p.begin("db:query")
+            p.spend(450 if slow > .97 else 20)
+            p.end("db:query")
+    check(Program(65).make(work), "db:query comes 40 times instead of 2 times (19.9 us each)")
+
+
 def test_event():
     def work(p, i, f):
         while p.r.random() < .06:
