@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/search.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -164,6 +165,24 @@ double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, 
 	return numbers;
 }
 
+/* The name of a status of libkymo-pthread, for those who do not know the number; or NULL. */
+static const char *find_status(const struct ky_search *w, const struct ky_column *c, int64_t status)
+{
+	static const struct {
+		int status;
+		const char *name;
+	} names[] = {{EAGAIN, "EAGAIN"}, {EBUSY, "EBUSY"}, {EDEADLK, "EDEADLK"}, {EINTR, "EINTR"},
+		{EOWNERDEAD, "EOWNERDEAD"}, {ETIMEDOUT, "ETIMEDOUT"}};
+	bool is_status = !strncmp(ky_texts_get(&w->x->names, c->key.name), "pthread:", 8) &&
+			 !strcmp(ky_texts_get(&w->x->names, c->key.field), "status");
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names) && is_status; i++) {
+		if (names[i].status == status)
+			return names[i].name;
+	}
+	return NULL;
+}
+
 void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
 	const struct ky_fact *f)
 {
@@ -179,6 +198,8 @@ void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struc
 		ky_buf_printf(b, "\"%s\"", ky_texts_get(&w->x->names, f->text));
 	else if (f->type == KY_FACT_REAL)
 		ky_buf_printf(b, "%.6g", f->real);
+	else if (f->type == KY_FACT_INT && find_status(w, c, f->number))
+		ky_buf_printf(b, "%" PRId64 " (%s)", f->number, find_status(w, c, f->number));
 	else
 		ky_buf_printf(b, f->is_hex ? "0x%" PRIx64 : "%" PRId64, f->number);
 }

@@ -1212,6 +1212,16 @@ def test_after_a_call_of_a_library():
     assert "first" not in kymo("explain", path, "--span=shop:checkout")
 
 
+def test_status():
+    """People know the name of an error, and not its number."""
+    def work(p, i, f):
+        is_lost = p.r.random() < .04
+        p.begin("pthread:cond_wait", cond=traces.Hex(77))
+        p.spend(5000 if is_lost else 80)
+        p.end("pthread:cond_wait", status=110 if is_lost else 0)
+    check(Program(66, threads=1, n=500).make(work), "when status of pthread:cond_wait = 110 (ETIMEDOUT) (")
+
+
 def test_stretch():
     """A stretch of the trace in which nearly all are slow."""
     def work(p, i, f):
