@@ -110,7 +110,7 @@ static int rank_of(const struct ky_column *c)
 {
 	/* The text itself says more. */
 	if (c->is_length)
-		return 2;
+		return c->key.kind < KY_TRAIT_CALL ? 2 : 3;
 	switch (c->key.kind) {
 	case KY_TRAIT_BEGIN:
 	case KY_TRAIT_OUTER:

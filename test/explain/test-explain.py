@@ -260,6 +260,17 @@ def test_prefix():
         'when path begins with "/admin/"')
 
 
+def test_prefix_inside():
+    """A beginning of a text says more than its length, of the longest of several calls, too."""
+    def work(p, i, f):
+        for _ in range(p.r.randrange(2, 6)):
+            kind = "legacy" if p.r.random() < .012 else p.r.choice(["user", "cart", "price", "stock", "geo"])
+            p.begin("cache:lookup", key="%s:%x" % (kind, p.r.getrandbits(24) | 1 << 23))
+            p.spend(700 if kind == "legacy" else 15)
+            p.end("cache:lookup")
+    check(Program(67, n=700).make(work), 'when key of cache:lookup begins with "legacy:"')
+
+
 def test_size():
     def work(p, i, f):
         p.spend(10 + 5 * f["rows"])
