@@ -823,6 +823,24 @@ static bool is_long(
 }
 
 /*
+ * Of places that are surprising together, those that have more than their part are named. If none
+ * has, those are with delays of nearly the same length.
+ */
+static void set_valid(struct ky_finding **v, size_t n, const struct rest *rest, double p)
+{
+	size_t n_valid = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		v[i]->p = p;
+		v[i]->is_valid = has_odds(
+			v[i]->share / rest->share, v[i]->exposure / rest->exposure);
+		n_valid += v[i]->is_valid;
+	}
+	for (size_t i = 0; i < n && !n_valid; i++)
+		v[i]->is_valid = v[i]->is_tight;
+}
+
+/*
  * The largest alone, then the largest two and three together: half of the slow ones may be slow for
  * another reason.
  */
@@ -842,11 +860,7 @@ static void test_together(struct ky_finding **v, size_t n, struct rest *rest)
 		if (!is_surprising(p, sum.share / rest->share, sum.exposure / rest->exposure,
 			    v[0]->is_tight))
 			continue;
-		for (size_t i = 0; i < m; i++) {
-			v[i]->p = p;
-			v[i]->is_valid = has_odds(
-				v[i]->share / rest->share, v[i]->exposure / rest->exposure);
-		}
+		set_valid(v, m, rest, p);
 		for (size_t i = 0; i < m; i++) {
 			if (v[i]->is_valid)
 				take_out(rest, v[i]);

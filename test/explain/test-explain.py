@@ -186,6 +186,16 @@ def test_usual_place_and_another():
     check(Program(64, n=900).make(work), "mail:send itself takes ")
 
 
+def test_two_usual_places():
+    """Delays of nearly the same length in two spans that have most of the time of all instances."""
+    def work(p, i, f):
+        for name, us, slow in ("db:query", 200, 6000), ("db:commit", 100, 5000):
+            p.begin(name)
+            p.spend(slow if p.r.random() < .03 else us)
+            p.end(name)
+    check(Program(68, n=900).make(work), "db:query itself takes ", "db:commit itself takes ")
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
