@@ -298,6 +298,16 @@ static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all
 
 #define MIN_BELOW .5 /* of the typical time, that those below longer ones take longer */
 
+/* Whether it is known when it is slow. That a processor is busier than others says little. */
+static bool has_reason(const struct ky_finding *f)
+{
+	for (size_t i = 0; i < f->conditions.n; i++) {
+		if (f->conditions.v[i].about != KY_ABOUT_CPU)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Whether the instances that are longer than these matter more: these are hardly longer than
  * typical ones, or there are half as many longer ones and of these a mere place is known. The
@@ -307,7 +317,7 @@ static bool hides_longer(const struct ky_difference *d)
 {
 	const struct ky_group *g = d->group;
 	const struct ky_finding *f = d->findings.v[0];
-	bool is_place = ky_finding_is_place(d->x, f) && !f->conditions.n;
+	bool is_place = ky_finding_is_place(d->x, f) && !has_reason(f);
 
 	return g->n_longer && (d->extra_ns < MIN_BELOW * d->typical_ns ||
 				      (is_place && (double)g->n_longer > .5 * g->n_all_slow));
