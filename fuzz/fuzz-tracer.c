@@ -228,7 +228,7 @@ static void connect_daemon(void)
 		fstat(fds[0], &st) < 0)
 		abort();
 	tracer_conn_init(conn, "");
-	conn->socket = (struct tracer_fd){fds[0], st.st_dev, st.st_ino};
+	conn->socket = (struct tracer_fd){.fd = fds[0], .dev = st.st_dev, .ino = st.st_ino};
 	daemon_fd = fds[1];
 }
 
