@@ -106,6 +106,7 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 	bool is_whole = true;
 
 	k->key.len = 0;
+	k->key.max = KY_TEXT_MAX;
 	for (size_t i = 0; i < k->n_parts; i++) {
 		const struct ky_key_part *p = &k->parts[i];
 

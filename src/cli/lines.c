@@ -16,7 +16,6 @@
 #define MAX_BITS    (256 * 1024 * 8) /* likewise, of records */
 #define MAX_KEPT    (4 << 20)	     /* text of a batch that is kept for the next */
 #define MAX_AHEAD   (16 << 20)	     /* text of a batch that is made before it is written */
-#define MAX_LINE    (64 << 20)	     /* text of one item; without this, it may have any length */
 #define MAX_TEXT    (64 << 10)	     /* text that is written at once without other threads */
 
 struct batch {
@@ -47,7 +46,7 @@ struct cli_lines {
 static inline void format_item(
 	const struct cli_lines *l, struct batch *b, const struct ky_item *item)
 {
-	b->text.max = b->text.len + MAX_LINE;
+	b->text.max = b->text.len + KY_TEXT_MAX;
 	if (l->json)
 		ky_format_json(&b->format, &b->text, item);
 	else

@@ -513,6 +513,7 @@ static void add_text(struct ky_buf *to, const struct ky_field_value *value)
 	const char *label = NULL;
 	uint32_t at = 0;
 
+	to->max = to->len + KY_TEXT_MAX;
 	if (n->kind == KY_NODE_INT && n->is_enum)
 		label = ky_enum_label(n, value->v->u, &at);
 	if (n->kind == KY_NODE_STRING || n->is_text)
@@ -523,6 +524,7 @@ static void add_text(struct ky_buf *to, const struct ky_field_value *value)
 		add_integer(to, value->v);
 	else
 		ky_format_value(to, value->v, value->data);
+	to->max = 0;
 }
 
 /* Adds a row to the columns. event: its class has fields for them. */
@@ -739,6 +741,7 @@ KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row
 		c->format.had_time = false;
 	c->next_line = row + 1;
 	c->line.len = 0;
+	c->line.max = KY_TEXT_MAX;
 	if (item->kind != KY_ITEM_EVENT)
 		ky_format_lost(&c->format, &c->line, item);
 	else if (format == KYMO_FORMAT_JSON)

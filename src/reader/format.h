@@ -15,6 +15,9 @@
 #include "reader/put.h"
 #include "reader/field.h"
 
+/* Bytes of text of one item or value. Without this, a few bytes of a trace may have any length. */
+#define KY_TEXT_MAX ((size_t)64 << 20)
+
 /* Text of the second that was asked for last. */
 struct ky_second {
 	size_t len; /* 0: none yet */

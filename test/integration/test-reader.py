@@ -530,6 +530,10 @@ def test_hostile_text(k):
     for command in (["view"], ["--json", "view"]):
         _, errors = raw(k, [CLI, *command, trace], status=1, preexec_fn=limit)
         equal(errors, b"kymo: cannot write the events: one has more than 64 MiB of text\n", f"{command}: errors")
+    for command in (["sql", trace, "SELECT a FROM e"], ["stat", trace, "--by=a"], ["export", trace, "--to=chrome", "-o", k.top / "x"]):
+        raw(k, [CLI, *command], status=1, preexec_fn=limit)
+    out, _ = raw(k, [CLI, "sql", trace, "--csv", "SELECT fields FROM events"], preexec_fn=limit)
+    equal(out, b"fields\n\n", "the column fields")
     os.truncate(trace / "metadata", 3 << 30)
     _, errors = raw(k, [CLI, "view", trace], status=1, preexec_fn=limit)
     check(b"File too large" in errors, errors)
