@@ -88,7 +88,6 @@ static void set_env(struct ky_parser *p, void *block, const char *key, const str
 {
 	struct ky_tsdl *t = block;
 	struct ky_env *e = a ? ky_parse_grow(p, &t->env, &t->n_env, &p->cap_env, sizeof(*e)) : NULL;
-
 	char digits[24];
 
 	if (!e)
