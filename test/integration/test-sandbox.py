@@ -76,11 +76,11 @@ def need_x86_64():
         raise Skip("the handler of the program knows x86-64")
 
 
-def compare(k, action, between, calls=None, early=False, plugin=PLUGIN):
+def compare(k, action, between, calls, early=False, plugin=PLUGIN):
     need_x86_64()
     wrong, n = [], 0
     for name, number in numbers().items():
-        if calls and name not in calls:
+        if name not in calls:
             continue
         plain = run(k, number, action, env={"KYMO_OFF": "1"}, between=lambda app, line: None, early=early, plugin=plugin)
         if plain != OUTCOME:
@@ -143,7 +143,7 @@ def sleeps(pid):
 
 @without_sanitizers
 def test_without_daemon_trap(k):
-    compare(k, "trap", quiet)
+    compare(k, "trap", quiet, LISTENER_CALLS)
 
 
 @without_sanitizers
@@ -162,7 +162,7 @@ def test_without_daemon_process(k):
 
 @without_sanitizers
 def test_without_daemon_error(k):
-    compare(k, "error", quiet)
+    compare(k, "error", quiet, LISTENER_CALLS)
 
 
 def unseen(app, line):

@@ -209,10 +209,10 @@ def test_fork(k):
     app.stdin.write("fork\n")
     app.stdin.flush()
     equal(app.stdout.readline(), "0\n", "fork in the child")
-    wait_for(lambda: len(k.request(command="status", session="s")["session"]["applications"]) == 2, "the child")
+    runs_are(k, app, 2)  # one run in the parent; the child has joined: a request before that would be one with it
     k.kymo("regenerate", "statedump", "-s", "s")
     tell(k, app, "emit 2")
-    runs_are(k, app, 3)  # one run in the parent, when it joined and when it was requested
+    runs_are(k, app, 3)
     app.stdin.write("quit\n")
     app.stdin.flush()
     k.read_until(app, "0")  # sanitizers may print a message about the child's exit
