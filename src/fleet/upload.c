@@ -151,12 +151,25 @@ static int find_offset(struct upload *u)
 	return 0;
 }
 
+/* Of the file's first bytes. */
+static int crc_of(int fd, uint64_t size, uint32_t *ret)
+{
+	void *p = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = segment_crc(p, size);
+	if (p)
+		munmap(p, size);
+	return 0;
+}
+
 static int open_file(struct upload *u)
 {
 	struct upload_file *f = &u->files[u->file];
 	char path[PATH_MAX];
 	struct stat st;
-	const int r = find_offset(u);
+	int r = find_offset(u);
 
 	if (r < 0)
 		return r;
@@ -166,7 +179,8 @@ static int open_file(struct upload *u)
 		return fail(u, -errno, path);
 	f->size = (uint64_t)st.st_size;
 	u->offset = KY_MIN(u->offset, f->size);
-	return 0;
+	r = crc_of(u->fd, u->offset, &u->crc);
+	return r < 0 ? fail(u, r, path) : 0;
 }
 
 static int allocate(struct upload *u)
@@ -208,11 +222,13 @@ static int store_piece(struct upload *u, size_t n)
 		n, u->again);
 	r = link_store(u->link, subject, id, message, SEGMENT_HEAD + packed);
 	u->n_sent = SEGMENT_HEAD + packed;
-	if (r < 0)
+	if (r < 0) {
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
-	else
-		u->offset += n;
-	return r;
+		return r;
+	}
+	u->offset += n;
+	u->crc = segment_crc_join(u->crc, s.crc, n);
+	return 0;
 }
 
 static int ship_piece(struct upload *u)
@@ -226,38 +242,20 @@ static int ship_piece(struct upload *u)
 	return store_piece(u, n);
 }
 
-static int crc_of(int fd, uint64_t size, uint32_t *ret)
-{
-	void *p = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-
-	if (p == MAP_FAILED)
-		return -errno;
-	*ret = segment_crc(p, size);
-	if (p)
-		munmap(p, size);
-	return 0;
-}
-
 /* The file is stored: notes it in the manifest. */
-static int close_file(struct upload *u)
+static void close_file(struct upload *u)
 {
 	const struct upload_file *f = &u->files[u->file];
-	struct kymo_value *v;
-	uint32_t crc = 0;
-	int r = crc_of(u->fd, f->size, &crc);
+	struct kymo_value *v = kymo_value_new();
 
-	if (r < 0)
-		return fail(u, r, f->path);
-	v = kymo_value_new();
 	kymo_value_set_u64(v, "session", f->session);
 	kymo_value_set_string(v, "path", f->path);
 	kymo_value_set_u64(v, "size", f->size);
-	kymo_value_set_u64(v, "crc32c", crc);
+	kymo_value_set_u64(v, "crc32c", u->crc);
 	kymo_value_add(u->manifest, "files", v);
 	kymo_value_free(v);
 	u->fd = ky_close(u->fd);
 	u->file++;
-	return 0;
 }
 
 static int finish(struct upload *u)
@@ -287,6 +285,6 @@ int upload_step(struct upload *u)
 	if (!r && u->offset < u->files[u->file].size)
 		r = ship_piece(u);
 	if (!r && u->offset == u->files[u->file].size)
-		r = close_file(u);
+		close_file(u);
 	return r < 0 ? r : 1;
 }

@@ -29,6 +29,7 @@ struct upload {
 	size_t n_files, file, session;
 	int fd;		 /* of the file that is shipped; -1: it is not open yet */
 	uint64_t offset; /* of the next segment */
+	uint32_t crc;	 /* of the bytes before it */
 	size_t n_sent;	 /* bytes of the last step's segment */
 	/* For all segments: fresh memory would cost as much as the compression. Owned. */
 	struct ZSTD_CCtx_s *zstd;

@@ -57,6 +57,8 @@ int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s);
 
 /* CRC-32C (Castagnoli), by the instruction of the processor where it has one (x86-64: SSE4.2). */
 uint32_t segment_crc(const void *data, size_t n);
+/* Returns the CRC of bytes a, and n_b bytes b behind them, from those of both. */
+uint32_t segment_crc_join(uint32_t crc_a, uint32_t crc_b, uint64_t n_b);
 /* The same without the instruction, and without the inversion at both ends: crc is the state. */
 uint32_t segment_crc_by_table(uint32_t crc, const uint8_t *p, size_t n);
 

@@ -996,18 +996,24 @@ static void test_files(void **state)
 		     files_index_of("index/x", buf, sizeof(buf)));
 }
 
-/* Both ways give the same for each length and alignment. */
+/* Both ways give the same for each length and alignment, and so do two parts that are joined. */
 static void test_crc(void **state)
 {
-	uint8_t data[80];
+	uint8_t data[20000];
+	uint32_t whole;
 
 	assert_int_equal(segment_crc("123456789", 9), 0xe3069283);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 37 + 11);
 	for (size_t at = 0; at < 8; at++)
-		for (size_t n = 0; n <= sizeof(data) - at; n++)
+		for (size_t n = 0; n <= sizeof(data) - at; n += n < 80 ? 1 : 397)
 			assert_int_equal(segment_crc(data + at, n),
 				~segment_crc_by_table(~0u, data + at, n));
+	whole = segment_crc(data, sizeof(data));
+	for (size_t n = 0; n <= sizeof(data); n += 625)
+		assert_int_equal(
+			whole, segment_crc_join(segment_crc(data, n),
+				       segment_crc(data + n, sizeof(data) - n), sizeof(data) - n));
 }
 
 /* The mean stays below the rate, whatever the pieces, and a pause is not made up for. */
