@@ -281,12 +281,13 @@ static uint64_t next_spreading(
 {
 	const struct ky_geometry *g = &set->geo;
 	uint64_t size = g->block_size, n = g->n_blocks, at = start / size % n;
+	uint64_t n_entered = n - __atomic_load_n(&set->n_shunned, __ATOMIC_RELAXED);
 
 	if (at + 1 >= g->n_home && is_free(table, 0, kept))
 		return start + (n - at) * size;
 	for (uint64_t i = 1, to; i < n; i++) {
 		to = (at + i) % n;
-		if (to < n - set->n_shunned && is_free(table, to, kept))
+		if (to < n_entered && is_free(table, to, kept))
 			return start + i * size;
 	}
 	return 0;
@@ -300,7 +301,7 @@ static uint64_t next_overwriting(
 	uint64_t size = g->block_size, n = g->n_blocks, at = start / size % n, n_used;
 
 	n_used = KY_MAX(__atomic_load_n(&ctl->n_used, __ATOMIC_RELAXED), (uint64_t)g->n_home);
-	n_used = KY_MIN(n_used, n - set->n_shunned);
+	n_used = KY_MIN(n_used, n - __atomic_load_n(&set->n_shunned, __ATOMIC_RELAXED));
 	return start + (at + 1 < n_used ? 1 : n - at) * size;
 }
 

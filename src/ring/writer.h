@@ -112,7 +112,7 @@ struct ky_set {
 	size_t consumed_size;
 	/* the process that makes room may have exited: after one vain wait nobody waits any more */
 	uint32_t wait_once;
-	/* blocks at a spreading ring's end that this application does not enter */
+	/* blocks at a spreading ring's end that this application does not enter; may change */
 	uint32_t n_shunned;
 	/* longest wait of an event for room; 0: none; UINT64_MAX: without limit */
 	uint64_t wait_ns;

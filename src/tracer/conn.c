@@ -17,6 +17,8 @@
 #include "tracer/tracer.h"
 
 #define RETRY_BUSY_MS 2u /* if the daemon lives, but its backlog is full */
+/* after the start, if no daemon seems to run: the other one may run, whose replies come first */
+#define LOOK_LATER_MS 5u
 #define RETRY_MIN_MS  100u
 #define RETRY_MAX_MS  5000u
 /* after a shorter connection, the daemon is not called again at once */
@@ -517,12 +519,19 @@ void tracer_conn_try(struct tracer_conn *conn)
 		tracer_wake_waiters();
 }
 
+void tracer_conn_begin(struct tracer_conn *conn)
+{
+	if (!conn->dir[0] || tracer_conn_has_socket(conn))
+		tracer_conn_try(conn);
+	else
+		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + LOOK_LATER_MS * 1000000u;
+}
+
 static uint8_t list_buf[KY_MSG_MAX - 256];
 
-/* If there are such events, a ring set will follow: prepares for it while the daemon is at work. */
 static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 {
-	uint32_t index = 0, n = 0;
+	uint32_t index = 0;
 
 	do {
 		struct ky_writer w = start();
@@ -532,12 +541,9 @@ static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 		tracer_events_match(q->rules, q->n, &index, &list, &m.n);
 		m.list = (struct ky_bytes){list_buf, (uint32_t)list.len};
 		m.more = index < tracer.n_events;
-		n += m.n;
 		if (send_tx(conn, ky_app_events_encode(&w, &m)) < 0)
 			return;
 	} while (index < tracer.n_events);
-	if (n)
-		tracer_set_expect(conn, q->query);
 }
 
 static void handle_ring_set(

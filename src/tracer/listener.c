@@ -205,7 +205,6 @@ static void serve(struct tracer_conn *c, short revents)
 	 */
 	tracer_conn_send_late(c);
 	if (revents && c->socket.fd >= 0) {
-		/* A thread that waits for what was just received goes on first. */
 		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c) && !tracer.turned; i++)
 			tracer_conn_verify(c);
 		arm_populate();
@@ -215,7 +214,9 @@ static void serve(struct tracer_conn *c, short revents)
 		else
 			tracer_conn_try(c);
 	}
-	tracer_conn_send_late(c);
+	/* A thread that waits for what was just received goes on first. */
+	if (!tracer.turned)
+		tracer_conn_send_late(c);
 }
 
 /* Returns true if the last poll brought a message of a daemon. */
@@ -276,7 +277,6 @@ static void listen_to_daemons(void)
 {
 	struct pollfd p[N_POLL];
 	char infos[sizeof(struct signalfd_siginfo) * 4];
-	uint32_t first;
 	int wake_fd;
 
 	tracer_fork_mark_home();
@@ -291,16 +291,19 @@ static void listen_to_daemons(void)
 	tracer_take_lock();
 	listener.wake_fd = wake_fd;
 	listener.tid = (pid_t)syscall(SYS_gettid);
-	/* First a daemon that runs: it works while the listener looks for the other one. */
-	first = !tracer_conn_has_socket(&tracer.conns[0]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-		tracer_conn_try(&tracer.conns[(first + i) % TRACER_N_CONNS]);
+		tracer_conn_begin(&tracer.conns[i]);
 	while (!__atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE)) {
+		bool limit = tracer_sets_need_limit();
 		int timeout, n;
 
 		tracer_self_look();
 		timeout = prepare(p);
+		if (tracer.turned)
+			timeout = 0; /* replies are left to send */
 		tracer_give_lock();
+		if (limit)
+			tracer_sets_limit();
 		n = poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR) {
 			/* a filter installed after the last look: as if it had killed us */
@@ -310,9 +313,9 @@ static void listen_to_daemons(void)
 		if (look_for_main())
 			return;
 		look_for_filter();
-		if (n == 0)
+		if (n == 0 && timeout)
 			listener.main_ms = KY_MIN(listener.main_ms * 2, MAIN_MAX_MS);
-		if (n == 0 && listener.populate_ms > 0)
+		if (n == 0 && timeout && listener.populate_ms > 0)
 			populate();
 		tracer_take_lock();
 		look_for_user();

@@ -219,44 +219,42 @@ static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const s
 	return true;
 }
 
-/* The limit of memory, if the listener has read it before the next set arrived. */
-static struct {
-	bool known;
-	uint64_t max;
-} memory KY_WRITTEN_EARLY;
-
-void tracer_set_expect(struct tracer_conn *conn, uint32_t id)
-{
-	if (tracer.filtered || find_set(conn, id))
-		return;
-	memory.max = tracer_memory_max();
-	memory.known = true;
-}
-
-/* A sandbox may forbid to read the limit. */
-static uint64_t take_memory_max(void)
-{
-	bool known = memory.known;
-
-	memory.known = false;
-	if (tracer.filtered)
-		return 0;
-	return known ? memory.max : tracer_memory_max();
-}
-
 /*
  * Returns how many blocks at a ring's end this application leaves alone, because its control group
  * has little memory: a burst must not be the end of it.
  */
-static uint32_t n_shunned(const struct ky_geometry *g)
+static uint32_t n_shunned(const struct ky_geometry *g, uint64_t memory_max)
 {
-	uint64_t size, n;
+	uint64_t size = memory_max / GROUP_PART / g->n_rings;
+	uint64_t n = KY_MAX(size / g->block_size, (uint64_t)g->n_home);
 
-	if (!ky_geometry_spreads(g))
-		return 0;
-	size = take_memory_max() / GROUP_PART / g->n_rings;
-	n = KY_MAX(size / g->block_size, (uint64_t)g->n_home);
 	return n < g->n_blocks ? g->n_blocks - (uint32_t)n : 0;
+}
+
+bool tracer_sets_need_limit(void)
+{
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		const struct tracer_conn *c = tracer_sets[i].conn;
+
+		if (c && tracer_sets[i].needs_limit && c->answered == c->asked)
+			return true;
+	}
+	return false;
+}
+
+void tracer_sets_limit(void)
+{
+	/* A filter may forbid to read the limit. */
+	uint64_t max = tracer.filtered ? 0 : tracer_memory_max();
+
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		struct tracer_set *s = &tracer_sets[i];
+
+		if (!s->conn || !s->needs_limit)
+			continue;
+		s->needs_limit = false;
+		__atomic_store_n(&s->set.n_shunned, n_shunned(&s->set.geo, max), __ATOMIC_RELAXED);
+	}
 }
 
 int tracer_set_add(
@@ -299,7 +297,8 @@ int tracer_set_add(
 	s->set.started = 0;
 	s->set.wait_ns = 0;
 	s->set.wait_once = 0;
-	s->set.n_shunned = n_shunned(&geo);
+	s->needs_limit = ky_geometry_spreads(&geo);
+	s->set.n_shunned = 0;
 	s->set.turn = ++n_turns;
 	s->set.named = msg->named;
 	s->set.pool = msg->pool_size;

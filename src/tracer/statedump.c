@@ -221,7 +221,7 @@ bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *m
 	if (state.has_thread && next_pending())
 		wake_thread();
 	tracer_self_dump(&mask);
-	if (!state.has_thread || !(state.running || next_pending()) || state.n_owed >= OWED_MAX)
+	if (state.n_owed >= OWED_MAX)
 		return true;
 	owed[state.n_owed++] = (struct owed){conn, msg->cookie};
 	return false;
@@ -229,7 +229,7 @@ bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *m
 
 bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 {
-	if (state.running || next_pending())
+	if (state.has_thread && (state.running || next_pending()))
 		return false;
 	for (uint32_t i = 0; i < state.n_owed; i++) {
 		if (owed[i].conn != conn)

@@ -13,8 +13,8 @@
 
 /* All are called under the lock. */
 /*
- * Handles a daemon's STATEDUMP. Called by the listener. Returns true if all is recorded; else the
- * cookie is taken later.
+ * Handles a daemon's STATEDUMP. Called by the listener. Its cookie is taken later, when all is
+ * recorded. Returns true if there is no room to keep it: it is to be acknowledged at once.
  */
 bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *msg);
 /*

@@ -78,6 +78,7 @@ struct tracer_set {
 	uint32_t session; /* the daemon's number of it; 0: not known */
 	bool zombie;	  /* could not be proved unused: its mappings are never removed */
 	bool lasting;	  /* outlives its daemon */
+	bool needs_limit; /* spreads, and does not heed the group's limit of memory yet */
 	/* some of the threads' rings are mapped; rings: to map more of them */
 	bool in_parts;
 	struct tracer_fd rings;
@@ -249,8 +250,6 @@ bool tracer_left_out_get(uint32_t i, struct ky_app_left_out *ret_message);
 /* sets.c; all are called under the lock, which stop and drop release while they wait */
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
-/* Called when a set may soon be added: reads what that needs, which takes a while. */
-void tracer_set_expect(struct tracer_conn *conn, uint32_t id);
 void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg);
 void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg);
@@ -284,6 +283,13 @@ void tracer_sets_reset(void);
  * if it should be called again soon.
  */
 bool tracer_sets_populate(void);
+/*
+ * Returns true if a set does not heed the limit of memory of the control group yet, and no thread
+ * waits for its daemon's answers: to read the limit takes as long as these answers.
+ */
+bool tracer_sets_need_limit(void);
+/* Makes these sets heed the limit. Called by the listener, without the lock. */
+void tracer_sets_limit(void);
 /* Called at the end of a thread, without the lock. */
 void tracer_sets_release_thread(void);
 
@@ -297,6 +303,11 @@ void tracer_fd_drop(struct tracer_fd *f);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Returns true if a daemon seems to run. */
 bool tracer_conn_has_socket(const struct tracer_conn *conn);
+/*
+ * The listener's first attempt to connect. If no daemon seems to run, the attempt comes later, and
+ * nothing waits for it.
+ */
+void tracer_conn_begin(struct tracer_conn *conn);
 /* Connects if there is a daemon; else arranges to be woken when one starts. */
 void tracer_conn_try(struct tracer_conn *conn);
 void tracer_conn_close(struct tracer_conn *conn);

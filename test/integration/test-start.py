@@ -143,6 +143,18 @@ def listener_sleeps(pid):
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (listener / "status").read_text(), re.MULTILINE)[1]) if listener else 0
 
 
+def test_listener_sleeps(k):
+    """The listener of an idle program sleeps, whichever daemons may exist, and do."""
+    for start in (lambda: None, k.start_daemon, lambda: k.record("start:*")):
+        start()
+        for only in ("0", "1"):
+            program = k.spawn("start", "stay", env={"KYMO_RUNDIR_ONLY": only})
+            k.expect(program, "ready")
+            before = listener_sleeps(program.pid)
+            wait_for(lambda: listener_sleeps(program.pid) >= before + 3, "the listener to sleep")
+            k.finish(program)
+
+
 def test_memory_of_few_events(k):
     """
     Ten programs that recorded one event each: rings use memory for what was written, not for their

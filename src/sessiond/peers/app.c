@@ -199,8 +199,9 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	ky_debug("application %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
 	collector_registered(a->env->peers->collector, a->pid);
-	app_watch_process(a);
-	return ask_again(a);
+	ret = ask_again(a);
+	app_watch_process(a); /* takes a while: the program is at work now */
+	return ret;
 }
 
 static int handle_new_events(struct app *a, struct ky_reader *r)
