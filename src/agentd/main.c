@@ -334,7 +334,7 @@ static int serve(void)
 	return ky_loop_run(&loop);
 }
 
-static int run(const char *path)
+static int run_agent(const char *path)
 {
 	char why[AGENT_TEXT_MAX];
 	int ret = ky_loop_init(&loop);
@@ -378,5 +378,5 @@ int main(int argc, char **argv)
 			stderr);
 		return 2;
 	}
-	return run(arg) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_agent(arg) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

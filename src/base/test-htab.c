@@ -10,7 +10,7 @@ struct item {
 	uint32_t key;
 };
 
-static struct item *find(const struct ky_htab *t, uint32_t key, uint32_t hash)
+static struct item *find_item(const struct ky_htab *t, uint32_t key, uint32_t hash)
 {
 	for (struct ky_hnode *n = ky_htab_first(t, hash); n; n = ky_htab_next(n))
 		if (ky_container_of(n, struct item, node)->key == key)
@@ -26,7 +26,7 @@ static void test_htab(void **state)
 	struct ky_htab t = {0};
 	size_t i, seen = 0;
 
-	assert_null(find(&t, 1, 1));
+	assert_null(find_item(&t, 1, 1));
 	for (i = 0; i < 1000; i++) {
 		items[i].key = (uint32_t)i;
 		assert_int_equal(ky_htab_add(&t, &items[i].node, (uint32_t)i % 37), 0);
@@ -34,7 +34,8 @@ static void test_htab(void **state)
 	for (i = 0; i < 1000; i += 2)
 		ky_htab_remove(&t, &items[i].node);
 	for (i = 0; i < 1000; i++)
-		assert_ptr_equal(find(&t, (uint32_t)i, (uint32_t)i % 37), i % 2 ? &items[i] : NULL);
+		assert_ptr_equal(
+			find_item(&t, (uint32_t)i, (uint32_t)i % 37), i % 2 ? &items[i] : NULL);
 	ky_htab_foreach(&t, i, n, tmp) seen++;
 	assert_int_equal(seen, 500);
 	assert_int_equal(t.n, 500);

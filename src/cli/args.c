@@ -164,7 +164,7 @@ static int no_option_long(struct cli_args *a, const char *name, size_t len)
 }
 
 /* The same value again is the same wish; of two, neither is what was meant for sure. */
-static int keep(struct cli_args *a, const struct cli_option *opt, const char *value)
+static int keep_value(struct cli_args *a, const struct cli_option *opt, const char *value)
 {
 	for (size_t i = 0; i < a->n_given && opt->arg && *opt->arg != '+'; i++) {
 		struct cli_given *g = &a->given[i];
@@ -208,7 +208,7 @@ static int keep_with_next(
 			cli_option_arg(opt));
 		return -EINVAL;
 	}
-	return keep(a, opt, argv[++*i]);
+	return keep_value(a, opt, argv[++*i]);
 }
 
 /* -ENOENT if it is none, or of an option that the command does not have. */
@@ -220,7 +220,7 @@ static int keep_alias(struct cli_args *a, const char *name, size_t len)
 		if (strlen(aliases[i].name) != len || memcmp(aliases[i].name, name, len))
 			continue;
 		opt = find_long(a->table, aliases[i].own, strlen(aliases[i].own));
-		return opt ? keep(a, opt, aliases[i].value) : -ENOENT;
+		return opt ? keep_value(a, opt, aliases[i].value) : -ENOENT;
 	}
 	return -ENOENT;
 }
@@ -244,7 +244,7 @@ static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 	}
 	if (opt->arg && *cli_option_arg(opt) != '[' && !equals)
 		return keep_with_next(a, opt, argc, argv, i);
-	return keep(a, opt, equals ? equals + 1 : NULL);
+	return keep_value(a, opt, equals ? equals + 1 : NULL);
 }
 
 /* "-x", "-xVALUE", "-x VALUE", and several letters in one argument. */
@@ -261,7 +261,7 @@ static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
 			return no_option_letter(a, *p);
 		if (opt->arg && !p[1])
 			return keep_with_next(a, opt, argc, argv, i);
-		r = keep(a, opt, opt->arg ? p + 1 : NULL);
+		r = keep_value(a, opt, opt->arg ? p + 1 : NULL);
 		if (opt->arg)
 			break;
 	}

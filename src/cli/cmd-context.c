@@ -73,7 +73,7 @@ static void report(struct cli *cli, const struct kymo_value *reply)
 	cli_report_notes(cli, reply);
 }
 
-static int run(struct cli *cli)
+static int run_context(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
@@ -111,5 +111,5 @@ const struct cli_command cmd_add_context = {
 		"have the values from now on.\n",
 	.options = options,
 	.max_args = 0,
-	.run = run,
+	.run = run_context,
 };

@@ -142,7 +142,7 @@ static int init_shipper(struct cli *cli, struct shipper *ret, bool *ret_ships)
 	return url ? shipper_init(cli, ret, url) : CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_create(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *bounds = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
@@ -192,5 +192,5 @@ const struct cli_command cmd_create = {
 		"user who creates the session. 'kymo ship --help' describes URL. 'kymo status' shows how much was sent.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_create,
 };

@@ -564,7 +564,7 @@ static int check_stacks(struct cli *cli)
 	return CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_diff(struct cli *cli)
 {
 	struct diff d = {.cli = cli};
 	size_t n = cli->args.n_pos, n_base = cli->args.n_before;
@@ -617,5 +617,5 @@ const struct cli_command cmd_diff = {
 	.mode = CLI_PARSE_SIDES,
 	.min_args = 2,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_diff,
 };

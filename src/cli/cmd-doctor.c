@@ -469,7 +469,7 @@ static int print_summary(struct doctor *d)
 	return failed ? CLI_FAILED : CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_doctor(struct cli *cli)
 {
 	struct doctor d = {.cli = cli, .result = kymo_value_new()};
 	int code;
@@ -503,5 +503,5 @@ const struct cli_command cmd_doctor = {
 	.help = "check everything that recording needs, and say what to do",
 	.details =
 		"Run it first if nothing is recorded. It changes nothing, and exits with 1 if something prevents recording.\n",
-	.run = run,
+	.run = run_doctor,
 };

@@ -432,7 +432,7 @@ static void warn(void *arg, const char *text)
 	cli_warn(arg, "%s", text);
 }
 
-static int run(struct cli *cli)
+static int run_explain(struct cli *cli)
 {
 	const struct ky_trace_reader_options report = {.warn = warn, .arg = cli};
 	struct ky_trace_reader_options reader_options = {0};
@@ -492,5 +492,5 @@ const struct cli_command cmd_explain = {
 		"TRACE as for 'kymo view'; several are read as one trace.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_explain,
 };

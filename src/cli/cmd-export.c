@@ -120,7 +120,7 @@ static int write_format(struct cli *cli, const struct format *f, const struct ky
 	return CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_export(struct cli *cli)
 {
 	_cleanup_opened_ struct cli_opened opened = {0};
 	struct cli_selection selection;
@@ -163,5 +163,5 @@ const struct cli_command cmd_export = {
 		"TRACE as for 'kymo view'; several are read as one trace.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_export,
 };

@@ -86,7 +86,7 @@ static struct kymo_value *make_request(const struct cli *cli)
 	return request;
 }
 
-static int run(struct cli *cli)
+static int run_fleet(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *request = NULL;
 	char path[PATH_MAX];
@@ -124,5 +124,5 @@ const struct cli_command cmd_fleet = {
 	.options = options,
 	.min_args = 1,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_fleet,
 };

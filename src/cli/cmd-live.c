@@ -255,7 +255,7 @@ static int serve(struct served *s)
 	return ret < 0 ? cli_fail(s->cli, "failed", "%s", strerror(-ret)) : CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_live(struct cli *cli)
 {
 	struct served s = {.cli = cli};
 	int code;
@@ -286,5 +286,5 @@ const struct cli_command cmd_live = {
 		"traces. From another machine, use ssh -L 5344:localhost:5344.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_live,
 };

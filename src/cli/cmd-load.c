@@ -168,7 +168,7 @@ static int load_directory(
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_load(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *loaded = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
@@ -209,5 +209,5 @@ const struct cli_command cmd_load = {
 		"is created. For NAME, the command reads .lttng/sessions/NAME.lttng in $LTTNG_HOME or $HOME.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_load,
 };

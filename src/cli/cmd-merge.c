@@ -360,7 +360,7 @@ static int report(const struct merge *m)
 	return cli_print_json_buf(m->cli, &o);
 }
 
-static int run(struct cli *cli)
+static int run_merge(struct cli *cli)
 {
 	struct merge m = {.cli = cli, .n = cli->args.n_pos, .note = {.source = "recorded"}};
 	const char *output = cli_get(cli, "output");
@@ -400,5 +400,5 @@ const struct cli_command cmd_merge = {
 	.options = options,
 	.min_args = 2,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_merge,
 };

@@ -45,7 +45,7 @@ static int receive(struct cli *cli, int dir, uint64_t max)
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_receive(struct cli *cli)
 {
 	const char *path = cli_arg(cli, 0), *text = cli_get(cli, "max");
 	_cleanup_close_ int dir = -1;
@@ -74,5 +74,5 @@ const struct cli_command cmd_receive = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
-	.run = run,
+	.run = run_receive,
 };

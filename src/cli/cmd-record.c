@@ -918,7 +918,7 @@ static int run_command(struct recording *rec, int *ret_signal)
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_record(struct cli *cli)
 {
 	struct recording rec = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE};
 	int code, signal;
@@ -963,5 +963,5 @@ const struct cli_command cmd_record = {
 	.mode = CLI_PARSE_UNTIL_ARG,
 	.min_args = 1,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_record,
 };

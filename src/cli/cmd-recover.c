@@ -121,7 +121,7 @@ static int recover(struct cli *cli, char *path, char *dir, const char *output)
 	return report(cli, &result);
 }
 
-static int run(struct cli *cli)
+static int run_recover(struct cli *cli)
 {
 	char path[PATH_MAX], dir[PATH_MAX], output[PATH_MAX];
 	const char *given = cli_get(cli, "output");
@@ -152,5 +152,5 @@ const struct cli_command cmd_recover = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
-	.run = run,
+	.run = run_recover,
 };

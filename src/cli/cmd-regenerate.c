@@ -9,7 +9,7 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static int run(struct cli *cli)
+static int run_regenerate(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
@@ -42,5 +42,5 @@ const struct cli_command cmd_regenerate = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
-	.run = run,
+	.run = run_regenerate,
 };

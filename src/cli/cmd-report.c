@@ -102,7 +102,7 @@ static int explain(
 	return r ? cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r)) : CLI_OK;
 }
 
-static int run_report(struct cli *cli, struct ky_report_options *o, const char *path)
+static int make_report(struct cli *cli, struct ky_report_options *o, const char *path)
 {
 	const char *output = cli_has(cli, "output") ? cli_get(cli, "output") : DEFAULT_FILE;
 	struct ky_report_summary summary;
@@ -124,7 +124,7 @@ static int run_report(struct cli *cli, struct ky_report_options *o, const char *
 	return r ? r : print(cli, output, &summary);
 }
 
-static int run(struct cli *cli)
+static int run_report(struct cli *cli)
 {
 	struct ky_trace_reader_options reader_options = {.warn = warn, .arg = cli};
 	struct cli_progress progress;
@@ -156,7 +156,7 @@ static int run(struct cli *cli)
 	if (!r)
 		r = cli_symbols_open(cli, &symbols, reader, &o.symbols);
 	if (!r)
-		r = run_report(cli, &o, path);
+		r = make_report(cli, &o, path);
 	cli_progress_end(cli);
 	if (cli_has(cli, "symbols"))
 		cli_symbols_report(cli, &symbols);
@@ -176,5 +176,5 @@ const struct cli_command cmd_report = {
 		"page for its keys. Without TRACE, the most recent trace is taken.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_report,
 };

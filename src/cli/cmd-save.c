@@ -86,7 +86,7 @@ static int write_profile(struct cli *cli, struct json_object *profile)
 	return CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_save(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
@@ -111,5 +111,5 @@ const struct cli_command cmd_save = {
 	.details = "Channels, rules, contexts, trackers, rotations: everything but the events.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_save,
 };

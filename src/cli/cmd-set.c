@@ -95,7 +95,7 @@ static int add_pair(struct cli *cli, struct kymo_value *params, size_t i)
 	return cli_params_pair(cli, params, cli_arg(cli, i));
 }
 
-static int run(struct cli *cli)
+static int run_set(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	const struct kymo_value *channels;
@@ -134,5 +134,5 @@ const struct cli_command cmd_set = {
 		"one change is refused, none is made.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_set,
 };

@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static int run(struct cli *cli)
+static int run_ship(struct cli *cli)
 {
 	struct shipper s;
 	int code;
@@ -47,5 +47,5 @@ const struct cli_command cmd_ship = {
 	.options = options,
 	.min_args = 2,
 	.max_args = 2,
-	.run = run,
+	.run = run_ship,
 };

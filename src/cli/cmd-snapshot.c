@@ -75,7 +75,7 @@ static int refuse_action(struct cli *cli, const char *action)
 		action, actions[0]);
 }
 
-static int run(struct cli *cli)
+static int run_snapshot(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? CLI_OK : CLI_FAILED;
@@ -107,5 +107,5 @@ const struct cli_command cmd_snapshot = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 2,
-	.run = run,
+	.run = run_snapshot,
 };

@@ -296,7 +296,7 @@ static void warn(void *arg, const char *text)
 	cli_warn(arg, "symbols: %s", text);
 }
 
-static int run(struct cli *cli)
+static int run_sql(struct cli *cli)
 {
 	const struct ky_tables_part all = KY_TABLES_ALL;
 	struct session s = {.cli = cli};
@@ -333,7 +333,7 @@ static int run(struct cli *cli)
 
 #else
 
-static int run(struct cli *cli)
+static int run_sql(struct cli *cli)
 {
 	return cli_fail(cli, "unsupported",
 		"sql: this build of kymo has no SQLite (libsqlite3 was missing when it was built)");
@@ -355,5 +355,5 @@ const struct cli_command cmd_sql = {
 		"statement) list tables and columns. TRACE as for 'kymo view'; several are read as one trace.\n",
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_sql,
 };

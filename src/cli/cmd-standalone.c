@@ -250,7 +250,7 @@ static int launch(struct companion *c)
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_standalone(struct cli *cli)
 {
 	struct companion c = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE, .dir = -1};
 	sigset_t none;
@@ -276,5 +276,5 @@ const struct cli_command cmd_standalone = {
 	.internal = true,
 	.min_args = 1,
 	.max_args = 1,
-	.run = run,
+	.run = run_standalone,
 };

@@ -337,7 +337,7 @@ static int run_groups(struct cli *cli, const struct ky_query *query, const char 
 	return r;
 }
 
-static int run(struct cli *cli)
+static int run_stat(struct cli *cli)
 {
 	const char *by = cli_get(cli, "by");
 	struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
@@ -414,5 +414,5 @@ const struct cli_command cmd_stat = {
 		"are not a pair.\n" CLI_SELECT_DETAILS,
 	.options = options_of_stat,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_stat,
 };

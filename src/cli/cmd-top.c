@@ -472,7 +472,7 @@ static int parse_options(struct top *t)
 	return CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_top(struct cli *cli)
 {
 	const struct sigaction on_interrupt = {.sa_handler = interrupt};
 	struct top t = {.cli = cli};
@@ -526,5 +526,5 @@ const struct cli_command cmd_top = {
 		"With --json, each round is an object on a line of its own.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_top,
 };

@@ -110,7 +110,7 @@ static int add_attributes(struct cli *cli, struct kymo_value *params)
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_track(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
@@ -143,7 +143,7 @@ const struct cli_command cmd_track = {
 	.help = "record only these processes, users and groups",
 	.details = DETAILS,
 	.options = options,
-	.run = run,
+	.run = run_track,
 };
 
 const struct cli_command cmd_untrack = {
@@ -153,5 +153,5 @@ const struct cli_command cmd_untrack = {
 	.help = "no longer record these processes, users and groups",
 	.details = DETAILS,
 	.options = options,
-	.run = run,
+	.run = run_track,
 };

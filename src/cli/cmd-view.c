@@ -502,7 +502,7 @@ static int show_selected(struct view *v, const struct view_options *o,
 	return r;
 }
 
-static int run(struct cli *cli)
+static int run_view(struct cli *cli)
 {
 	struct view v = {.cli = cli, .complete_ns = INT64_MIN};
 	struct view_options o = {0};
@@ -550,5 +550,5 @@ const struct cli_command cmd_view = {
 		"standard error.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
-	.run = run,
+	.run = run_view,
 };

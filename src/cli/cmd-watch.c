@@ -143,7 +143,7 @@ static int watch(struct cli *cli, struct kymo_ctl *ctl, const char *session, uin
 	return code;
 }
 
-static int run(struct cli *cli)
+static int run_watch(struct cli *cli)
 {
 	const char *session = cli_arg(cli, 0) ? cli_arg(cli, 0) : cli_get(cli, "session");
 	const char *given = cli_get(cli, "count");
@@ -172,5 +172,5 @@ const struct cli_command cmd_watch = {
 		"killed, waits for its successor and continues.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_watch,
 };

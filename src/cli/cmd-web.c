@@ -71,7 +71,7 @@ static int open_trace(struct site *s, char *why, size_t why_size)
 }
 
 /* Gets the times of the trace as it is now. -ENODATA: there are none yet. */
-static int look(struct site *s, struct ky_reader_sums *ret)
+static int sum_up(struct site *s, struct ky_reader_sums *ret)
 {
 	char why[PATH_MAX + 256];
 	int e = s->reader ? ky_trace_reader_refresh(s->reader) : open_trace(s, why, sizeof(why));
@@ -97,7 +97,7 @@ static int write_range(struct site *s, FILE *to, int64_t begin_ns, int64_t end_n
 	struct ky_reader_sums sums;
 	struct ky_buf command = {0};
 	struct ky_query query;
-	int e = look(s, &sums);
+	int e = sum_up(s, &sums);
 
 	if (e)
 		return e;
@@ -161,7 +161,7 @@ static int append_state(void *arg, struct ky_buf *to)
 
 	pthread_mutex_lock(&s->lock);
 	recording = is_recording(s);
-	e = look(s, &sums);
+	e = sum_up(s, &sums);
 	pthread_mutex_unlock(&s->lock);
 	if (e && e != -ENODATA)
 		return e;
@@ -261,7 +261,7 @@ static int serve(struct site *s, const struct ky_web_ops *ops)
 	return CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int run_web(struct cli *cli)
 {
 	struct site s = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER, .detail = DEFAULT_DETAIL};
 	const char *detail = cli_get(cli, "detail");
@@ -284,7 +284,7 @@ static int run(struct cli *cli)
 
 #else
 
-static int run(struct cli *cli)
+static int run_web(struct cli *cli)
 {
 	return cli_fail(cli, "unsupported",
 		"web: this build of kymo has no web server (libmicrohttpd was missing when it was built)");
@@ -302,5 +302,5 @@ const struct cli_command cmd_web = {
 		"Only those who have the link can read it. From another machine: ssh -L 8080:127.0.0.1:8080.\n",
 	.options = options,
 	.max_args = 1,
-	.run = run,
+	.run = run_web,
 };

@@ -105,7 +105,7 @@ static int print_json(struct cli *cli, const char *name)
 	return any ? CLI_OK : cli_no_command(cli, name);
 }
 
-static int run(struct cli *cli)
+static int run_help(struct cli *cli)
 {
 	const char *name = cli_arg(cli, 0);
 
@@ -129,7 +129,7 @@ const struct cli_command cmd_help = {
 	.synopsis = "[COMMAND]",
 	.help = "show what there is, or how a command is used",
 	.max_args = 1,
-	.run = run,
+	.run = run_help,
 };
 
 static int run_version(struct cli *cli)

@@ -64,7 +64,7 @@ static void format_batch(const struct cli_lines *l, struct batch *b)
 }
 
 /* Turns the next batch that nobody has taken into text; the lock is held. */
-static void take(struct cli_lines *l)
+static void take_output(struct cli_lines *l)
 {
 	struct batch *b = &l->batches[l->n_taken++ % l->n_batches];
 
@@ -82,7 +82,7 @@ static void *work(void *arg)
 	pthread_mutex_lock(&l->lock);
 	while (!l->is_ended) {
 		if (l->n_taken < l->n_filled)
-			take(l);
+			take_output(l);
 		else
 			pthread_cond_wait(&l->filled, &l->lock);
 	}
@@ -134,7 +134,7 @@ static void write_oldest(struct cli_lines *l)
 
 	while (!b->is_ready) {
 		if (l->n_taken < l->n_filled)
-			take(l);
+			take_output(l);
 		else
 			pthread_cond_wait(&l->ready, &l->lock);
 	}

@@ -45,7 +45,7 @@ static int own_dir(char *buf, size_t size)
  * Finds DIR/file, where DIR is first[0], first[1], ... relative to the executable, or at last the
  * absolute `installed`; buf gets the path.
  */
-static int find(char *buf, size_t size, const char *const *relative, const char *installed,
+static int find_program(char *buf, size_t size, const char *const *relative, const char *installed,
 	const char *file)
 {
 	char own[PATH_MAX];
@@ -66,7 +66,7 @@ int cli_locate_sessiond(char *buf, size_t size)
 {
 	static const char *const relative[] = {".", "../sessiond", NULL};
 
-	return find(buf, size, relative, KYMO_BINDIR, "kymo-sessiond");
+	return find_program(buf, size, relative, KYMO_BINDIR, "kymo-sessiond");
 }
 
 static const char *libexec_dir(void)
@@ -80,35 +80,35 @@ int cli_locate_consumerd(char *buf, size_t size)
 {
 	static const char *const relative[] = {".", "../consumerd", "../libexec/kymo", NULL};
 
-	return find(buf, size, relative, libexec_dir(), "kymo-consumerd");
+	return find_program(buf, size, relative, libexec_dir(), "kymo-consumerd");
 }
 
 int cli_locate_web(char *buf, size_t size)
 {
 	static const char *const relative[] = {"../web", "../libexec/kymo", NULL};
 
-	return find(buf, size, relative, libexec_dir(), "kymo-web.so");
+	return find_program(buf, size, relative, libexec_dir(), "kymo-web.so");
 }
 
 int cli_locate_fleet(char *buf, size_t size)
 {
 	static const char *const relative[] = {"../fleet", "../libexec/kymo", NULL};
 
-	return find(buf, size, relative, libexec_dir(), "kymo-fleet");
+	return find_program(buf, size, relative, libexec_dir(), "kymo-fleet");
 }
 
 int cli_locate_preload(char *buf, size_t size, const char *file)
 {
 	static const char *const relative[] = {"../preload", "../" KYMO_LIBDIR_NAME, NULL};
 
-	return find(buf, size, relative, KYMO_LIBDIR, file);
+	return find_program(buf, size, relative, KYMO_LIBDIR, file);
 }
 
 /* The absolute path of the directory that has the file; buf has PATH_MAX bytes. */
 static int find_dir(char *buf, const char *const *relative, const char *installed, const char *file)
 {
 	char path[PATH_MAX];
-	int r = find(path, sizeof(path), relative, installed, file);
+	int r = find_program(path, sizeof(path), relative, installed, file);
 
 	if (r < 0)
 		return r;

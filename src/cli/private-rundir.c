@@ -110,7 +110,7 @@ static bool is_there(const struct private_rundir *r)
 }
 
 /* Locks the directory if the file system can. -ESTALE: another process is removing it. */
-static int keep(struct private_rundir *r)
+static int keep_directory(struct private_rundir *r)
 {
 	bool swept;
 
@@ -132,7 +132,7 @@ static int make_in(struct private_rundir *r, const char *parent)
 		return -ENAMETOOLONG;
 	if (!mkdtemp(r->path))
 		return -errno;
-	ret = keep(r);
+	ret = keep_directory(r);
 	if (ret < 0)
 		rmdir(r->path);
 	return ret;

@@ -137,7 +137,7 @@ static bool read_note_in_time(const char *trace, struct found *ret)
 	return n == (ssize_t)sizeof(*ret) && *ret->text;
 }
 
-static bool find(const char *trace, struct found *f)
+static bool find_trace(const char *trace, struct found *f)
 {
 	char *rest = f->text, *line;
 
@@ -158,7 +158,7 @@ void shipping_report(struct cli *cli, const char *trace)
 	struct found f;
 	time_t since;
 
-	if (!find(trace, &f))
+	if (!find_trace(trace, &f))
 		return;
 	printf("shipping to %s: ", cli_safe(cli, f.url));
 	cli_format_size(all, sizeof(all), f.all);
@@ -182,7 +182,7 @@ void shipping_add(struct kymo_value *to, const char *trace)
 	_cleanup_value_ struct kymo_value *v = kymo_value_new();
 	struct found f;
 
-	if (!v || !find(trace, &f))
+	if (!v || !find_trace(trace, &f))
 		return;
 	kymo_value_set_string(v, "url", f.url);
 	kymo_value_set_u64(v, "bytes_there", f.there);

@@ -86,7 +86,7 @@ static const struct ky_env *env_of(const struct ky_item *event, const char *name
 	return ky_tsdl_env(&event->trace->tsdl, name);
 }
 
-static size_t find(void *arg, const struct ky_item *event, uint64_t address, bool is_return,
+static size_t find_symbol(void *arg, const struct ky_item *event, uint64_t address, bool is_return,
 	char text[KY_SYMBOL_TEXT])
 {
 	const struct cli_symbols *s = arg;
@@ -161,7 +161,7 @@ int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_tra
 	if (r < 0)
 		return cli_fail(cli, "failed",
 			"cannot read the files of programs from the trace: %s", strerror(-r));
-	s->symbolizer = (struct ky_symbolizer){find, s};
+	s->symbolizer = (struct ky_symbolizer){find_symbol, s};
 	*ret = &s->symbolizer;
 	return CLI_OK;
 }

@@ -250,7 +250,7 @@ void xml_free(struct xml *e)
 	}
 }
 
-static const struct xml *find(const struct xml *e, const char *name)
+static const struct xml *find_element(const struct xml *e, const char *name)
 {
 	while (e && strcmp(e->name, name) != 0)
 		e = e->next;
@@ -259,12 +259,12 @@ static const struct xml *find(const struct xml *e, const char *name)
 
 const struct xml *xml_child(const struct xml *e, const char *name)
 {
-	return e ? find(e->child, name) : NULL;
+	return e ? find_element(e->child, name) : NULL;
 }
 
 const struct xml *xml_next(const struct xml *e)
 {
-	return find(e->next, e->name);
+	return find_element(e->next, e->name);
 }
 
 const char *xml_text(const struct xml *e, const char *name)

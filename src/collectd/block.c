@@ -42,7 +42,7 @@ static void record_state(void)
 	kymo_event(kymo_block, devices, kymo_u32(n, n));
 }
 
-static void take(struct udev_device *d)
+static void take_device(struct udev_device *d)
 {
 	const char *action = uevent_text(d, "ACTION");
 
@@ -55,4 +55,4 @@ static void take(struct udev_device *d)
 }
 
 const struct provider block_provider = {
-	.name = "block", .record_state = record_state, .subsystem = "block", .take = take};
+	.name = "block", .record_state = record_state, .subsystem = "block", .take = take_device};

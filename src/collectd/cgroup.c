@@ -21,7 +21,7 @@ struct group {
 	uint32_t n_processes;
 };
 
-static struct group *find(const struct ky_list *groups, const char *path)
+static struct group *find_group(const struct ky_list *groups, const char *path)
 {
 	struct group *g;
 
@@ -55,7 +55,7 @@ static void look_at_process(pid_t pid, void *groups)
 	if (!container_of_path(&c, path))
 		return;
 	path[c.path_len] = '\0';
-	g = find(groups, path);
+	g = find_group(groups, path);
 	if (!g)
 		g = add(groups, &c, path, pid);
 	if (g)

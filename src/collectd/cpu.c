@@ -64,7 +64,7 @@ static void record_state(void)
 	kymo_event(kymo_cpu, cpus, kymo_u32(n, n));
 }
 
-static void take(struct udev_device *d)
+static void take_device(struct udev_device *d)
 {
 	const char *action = uevent_text(d, "ACTION");
 	uint32_t cpu = (uint32_t)atoi(udev_device_get_sysnum(d));
@@ -80,4 +80,4 @@ static void take(struct udev_device *d)
 }
 
 const struct provider cpu_provider = {
-	.name = "cpu", .record_state = record_state, .subsystem = "cpu", .take = take};
+	.name = "cpu", .record_state = record_state, .subsystem = "cpu", .take = take_device};

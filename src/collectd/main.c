@@ -104,7 +104,7 @@ static int report_ready(const char *path)
 	return -errno;
 }
 
-static int run(const char *fifo)
+static int run_collector(const char *fifo)
 {
 	struct ky_watch life = {0};
 	struct ky_loop loop;
@@ -188,5 +188,5 @@ int main(int argc, char **argv)
 	ky_occupy_standard_files();
 	ky_log_init("kymo-collectd", KY_LOG_INFO);
 	parse_options(argc, argv);
-	return run(argv[optind]) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_collector(argv[optind]) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -197,7 +197,7 @@ static void record_state(void)
  * Compares. If there is no table to compare with (a session got the rule later), records all
  * mounts.
  */
-static void look(void)
+static void read_mounts(void)
 {
 	struct table now;
 
@@ -215,7 +215,7 @@ static void changed(struct ky_watch *w, uint32_t events)
 {
 	pthread_mutex_lock(&lock);
 	if (changes_wanted())
-		look();
+		read_mounts();
 	else
 		table_free(&known);
 	pthread_mutex_unlock(&lock);

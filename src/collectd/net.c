@@ -118,7 +118,7 @@ static void record_state(void)
 	kymo_event(kymo_net, interfaces, kymo_u32(n, n));
 }
 
-static void take(struct udev_device *d)
+static void take_device(struct udev_device *d)
 {
 	const char *action = uevent_text(d, "ACTION");
 
@@ -136,7 +136,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Returns the known state of the interface or address; NULL if there is none. */
-static struct thing *find(const struct thing *t)
+static struct thing *find_thing(const struct thing *t)
 {
 	struct thing **node = tfind(t, &known, compare);
 
@@ -146,7 +146,7 @@ static struct thing *find(const struct thing *t)
 /* Returns the same, and adds it if it is not known. Returns NULL if allocation fails. */
 static struct thing *learn(const struct thing *t)
 {
-	struct thing *mine = find(t);
+	struct thing *mine = find_thing(t);
 
 	if (mine || !(mine = calloc(1, sizeof(*mine))))
 		return mine;
@@ -184,7 +184,7 @@ static void take_link(struct nlmsghdr *h, bool record)
 	if (info->ifi_family != AF_UNSPEC)
 		return;
 	if (h->nlmsg_type == RTM_DELLINK) {
-		forget(find(&t));
+		forget(find_thing(&t));
 		return;
 	}
 	mine = learn(&t);
@@ -201,7 +201,7 @@ static void take_link(struct nlmsghdr *h, bool record)
 
 static void record_address_change(const struct thing *t, bool added)
 {
-	const struct thing *interface = find(&(struct thing){.key.ifindex = t->key.ifindex});
+	const struct thing *interface = find_thing(&(struct thing){.key.ifindex = t->key.ifindex});
 	const char *name = interface ? interface->name : "";
 	char text[INET6_ADDRSTRLEN];
 
@@ -230,12 +230,12 @@ static void take_address(struct nlmsghdr *h, bool record)
 	if (!size || !address)
 		return;
 	memcpy(t.key.address, address, size);
-	if (record && added == !find(&t))
+	if (record && added == !find_thing(&t))
 		record_address_change(&t, added);
 	if (added)
 		learn(&t);
 	else
-		forget(find(&t));
+		forget(find_thing(&t));
 }
 
 /*
@@ -349,5 +349,5 @@ const struct provider net_provider = {
 	.stop = close_all,
 	.record_state = record_state,
 	.subsystem = "net",
-	.take = take,
+	.take = take_device,
 };

@@ -77,7 +77,7 @@ static pid_t innermost(const char *status, pid_t otherwise)
 	return value ? (pid_t)atoi(value + len) : otherwise;
 }
 
-static bool look(struct process *p, pid_t pid)
+static bool read_process(struct process *p, pid_t pid)
 {
 	char text[STATUS_MAX];
 	const char *uids;
@@ -141,7 +141,7 @@ static void record_process(pid_t pid, void *data)
 	struct count *count = data;
 	struct process p;
 
-	if (!look(&p, pid))
+	if (!read_process(&p, pid))
 		return;
 	count->n++;
 	kymo_event(kymo_process, process, kymo_i32(pid, p.pid), kymo_i32(ppid, p.ppid),

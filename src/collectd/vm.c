@@ -37,7 +37,7 @@ static struct host *idle;
 static bool stale;	  /* `hosts` may lack some */
 static unsigned n_hidden; /* processes that could not be examined */
 
-static struct host *find(pid_t pid, pid_t thread)
+static struct host *find_host(pid_t pid, pid_t thread)
 {
 	struct host *h;
 
@@ -89,9 +89,9 @@ static void identify(struct guest *g, pid_t thread)
 }
 
 /* Adds a process to the list. Returns NULL if allocation fails. */
-static struct host *keep(const struct guest *g, pid_t thread)
+static struct host *keep_host(const struct guest *g, pid_t thread)
 {
-	struct host *h = find(g->pid, thread);
+	struct host *h = find_host(g->pid, thread);
 
 	if (!h) {
 		h = calloc(1, sizeof(*h));
@@ -114,11 +114,11 @@ static void found(pid_t pid)
 	struct guest g;
 	struct host *h;
 
-	if (find(pid, 0))
+	if (find_host(pid, 0))
 		return;
 	guest_identify(&g, pid);
 	guest_count(&g);
-	h = keep(&g, pid);
+	h = keep_host(&g, pid);
 	if (h)
 		h->n = g.n_vms;
 }
@@ -163,7 +163,7 @@ static void record_state(void)
 	if (stale)
 		scan();
 	ky_list_foreach_safe (h, tmp, &hosts, node) {
-		if (find(h->pid, 0) != h)
+		if (find_host(h->pid, 0) != h)
 			continue; /* entry of another thread of the same process */
 		if (record_guest(h))
 			n++;
@@ -182,7 +182,7 @@ static void created(struct udev_device *d, pid_t thread)
 	struct host *h;
 
 	identify(&g, thread);
-	h = keep(&g, thread);
+	h = keep_host(&g, thread);
 	if (h)
 		h->n++;
 	kymo_event(kymo_vm, created, kymo_i32(pid, g.pid), kymo_string(process, g.process),
@@ -200,7 +200,7 @@ static void destroyed(struct udev_device *d, pid_t thread)
 	 * A machine from before the collector's start: the thread is not known, but the process is.
 	 */
 	if (!h)
-		h = find(guest_process_of(thread), 0);
+		h = find_host(guest_process_of(thread), 0);
 	kymo_event(kymo_vm, destroyed, kymo_i32(pid, h ? h->pid : thread),
 		kymo_string(process, h ? h->process : ""), kymo_string(uuid, h ? h->uuid : ""),
 		kymo_string(name, h ? h->name : ""), kymo_u64(created, uevent_number(d, "CREATED")),
@@ -212,7 +212,7 @@ static void destroyed(struct udev_device *d, pid_t thread)
 		h->n--;
 }
 
-static void take(struct udev_device *d)
+static void take_device(struct udev_device *d)
 {
 	const char *event = uevent_text(d, "EVENT");
 	pid_t thread = (pid_t)uevent_number(d, "PID");
@@ -257,6 +257,6 @@ const struct provider vm_provider = {
 	.stop = stop,
 	.record_state = record_state,
 	.subsystem = "misc",
-	.take = take,
+	.take = take_device,
 	.missed = missed,
 };

@@ -3,7 +3,7 @@
 #include "export/export.h"
 #include "sql/sql.h"
 
-static int run(sqlite3 *db, char *text)
+static int run_statement(sqlite3 *db, char *text)
 {
 	int r = text ? sqlite3_exec(db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
 
@@ -19,16 +19,18 @@ static bool has_column(const struct ky_table *t, const char *name)
 static int copy_table(sqlite3 *db, const struct ky_table *t)
 {
 	char *columns = ky_sql_columns(t);
-	int r = columns ? run(db, sqlite3_mprintf("CREATE TABLE new.\"%w\"(%s)", t->name, columns))
+	int r = columns ? run_statement(db,
+				  sqlite3_mprintf("CREATE TABLE new.\"%w\"(%s)", t->name, columns))
 			: SQLITE_NOMEM;
 
 	sqlite3_free(columns);
 	if (r == SQLITE_OK)
-		r = run(db, sqlite3_mprintf("INSERT INTO new.\"%w\" SELECT * FROM main.\"%w\"",
+		r = run_statement(
+			db, sqlite3_mprintf("INSERT INTO new.\"%w\" SELECT * FROM main.\"%w\"",
 				    t->name, t->name));
 	if (r == SQLITE_OK && has_column(t, "ts"))
-		r = run(db, sqlite3_mprintf("CREATE INDEX new.\"ts of %w\" ON \"%w\"(ts)", t->name,
-				    t->name));
+		r = run_statement(db, sqlite3_mprintf("CREATE INDEX new.\"ts of %w\" ON \"%w\"(ts)",
+					      t->name, t->name));
 	return r;
 }
 
@@ -37,14 +39,14 @@ static int copy_tables(sqlite3 *db, const struct ky_tables *t, const char *path)
 	int r = ky_sql_add_tables(db, t);
 
 	if (r == SQLITE_OK)
-		r = run(db, sqlite3_mprintf("ATTACH %Q AS new", path));
+		r = run_statement(db, sqlite3_mprintf("ATTACH %Q AS new", path));
 	if (r == SQLITE_OK)
-		r = run(db, sqlite3_mprintf("PRAGMA new.journal_mode = OFF; "
-					    "PRAGMA new.synchronous = OFF; BEGIN"));
+		r = run_statement(db, sqlite3_mprintf("PRAGMA new.journal_mode = OFF; "
+						      "PRAGMA new.synchronous = OFF; BEGIN"));
 	for (size_t i = 0; i < t->n && r == SQLITE_OK; i++)
 		if (t->tables[i].kind != KY_TABLE_EVENTS)
 			r = copy_table(db, &t->tables[i]);
-	return r == SQLITE_OK ? run(db, sqlite3_mprintf("COMMIT; DETACH new")) : r;
+	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf("COMMIT; DETACH new")) : r;
 }
 
 int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])

@@ -29,7 +29,7 @@ void ky_filter_complain(struct ky_filter_error *error, const char *fmt, ...)
 	va_end(ap);
 }
 
-static const void *take(struct check *c, size_t n)
+static const void *take_bytes(struct check *c, size_t n)
 {
 	const void *p = c->p;
 
@@ -42,7 +42,7 @@ static const void *take(struct check *c, size_t n)
 	return p;
 }
 
-#define TAKE(c, to) memcpy(&(to), take(c, sizeof(to)), sizeof(to))
+#define TAKE(c, to) memcpy(&(to), take_bytes(c, sizeof(to)), sizeof(to))
 
 static bool name_valid(const char *s, size_t n)
 {
@@ -57,7 +57,7 @@ static bool name_valid(const char *s, size_t n)
 static void take_name(struct check *c, struct ky_filter_node *n)
 {
 	TAKE(c, n->len);
-	n->text = take(c, n->len);
+	n->text = take_bytes(c, n->len);
 	c->malformed = c->malformed || !name_valid(n->text, n->len);
 	if (n->op == KY_OP_ELEMENT)
 		TAKE(c, n->index);
@@ -128,7 +128,7 @@ static int take_leaf(struct check *c, struct ky_filter_node *n)
 		return 0;
 	case KY_OP_STRING:
 		TAKE(c, n->size);
-		n->text = take(c, n->size);
+		n->text = take_bytes(c, n->size);
 		c->malformed = c->malformed || !pattern_valid(n->text, n->size);
 		n->type = KY_FILTER_STRING;
 		return 0;
@@ -179,7 +179,7 @@ static int mismatch(struct check *c, const char *fmt, const struct ky_filter_nod
  * Gives a context whose type is only known when an event is recorded the type that its use
  * requires.
  */
-static void settle(const struct check *c, struct ky_filter_node *n, uint8_t other)
+static void settle_node(const struct check *c, struct ky_filter_node *n, uint8_t other)
 {
 	if (c->fields && n->type == KY_FILTER_ANY)
 		n->type = other == KY_FILTER_STRING ? KY_FILTER_STRING : KY_FILTER_FLOAT;
@@ -191,8 +191,8 @@ static int check_comparison(
 	bool strings, other;
 	char a[100], b[100];
 
-	settle(c, l, r->type);
-	settle(c, r, l->type);
+	settle_node(c, l, r->type);
+	settle_node(c, r, l->type);
 	strings = l->type == KY_FILTER_STRING;
 	other = r->type == KY_FILTER_STRING;
 	if (!strings && !other)
@@ -217,7 +217,7 @@ static bool integers_only(uint8_t op)
 /* Checks the operand of a condition or a calculation. */
 static int check_operand(struct check *c, uint8_t op, struct ky_filter_node *n)
 {
-	settle(c, n, KY_FILTER_FLOAT);
+	settle_node(c, n, KY_FILTER_FLOAT);
 	if (n->type == KY_FILTER_STRING && ky_filter_is_condition(op))
 		return mismatch(c, "%s is neither true nor false: compare it with == or !=", n);
 	if (n->type == KY_FILTER_STRING)

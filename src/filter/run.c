@@ -55,7 +55,7 @@ static uint32_t left_in_piece(const struct ky_filter_frame *f, const struct ky_f
 }
 
 /* Moves the cursor to a byte, if one is left. */
-static bool settle(const struct ky_filter_frame *f, struct ky_filter_cursor *c)
+static bool settle_cursor(const struct ky_filter_frame *f, struct ky_filter_cursor *c)
 {
 	while (c->piece < f->n_pieces && !left_in_piece(f, c))
 		*c = (struct ky_filter_cursor){c->piece + 1, 0};
@@ -67,7 +67,7 @@ static bool skip(const struct ky_filter_frame *f, struct ky_filter_cursor *c, ui
 	while (n) {
 		uint32_t step;
 
-		if (!settle(f, c))
+		if (!settle_cursor(f, c))
 			return false;
 		step = (uint32_t)KY_MIN(n, left_in_piece(f, c));
 		c->offset += step;
@@ -77,12 +77,13 @@ static bool skip(const struct ky_filter_frame *f, struct ky_filter_cursor *c, ui
 }
 
 /* Copies n bytes and moves behind them. */
-static bool take(const struct ky_filter_frame *f, struct ky_filter_cursor *c, void *to, uint32_t n)
+static bool take_value(
+	const struct ky_filter_frame *f, struct ky_filter_cursor *c, void *to, uint32_t n)
 {
 	for (uint32_t done = 0; done < n;) {
 		uint32_t step;
 
-		if (!settle(f, c))
+		if (!settle_cursor(f, c))
 			return false;
 		step = KY_MIN(n - done, left_in_piece(f, c));
 		memcpy((char *)to + done, (const char *)f->pieces[c->piece].ptr + c->offset, step);
@@ -100,14 +101,14 @@ static bool take_string(const struct ky_filter_frame *f, struct ky_filter_cursor
 	const uint8_t *p, *nul;
 	uint8_t end;
 
-	if (!settle(f, c))
+	if (!settle_cursor(f, c))
 		return false;
 	piece = &f->pieces[c->piece];
 	p = (const uint8_t *)piece->ptr + c->offset;
 	if (piece->flags & KYMO_PIECE_TEXT) {
 		*ret_text = (struct ky_filter_span){p, left_in_piece(f, c), true};
 		c->offset = piece->len;
-		return take(f, c, &end, 1) && !end;
+		return take_value(f, c, &end, 1) && !end;
 	}
 	nul = memchr(p, 0, left_in_piece(f, c));
 	if (!nul)
@@ -132,7 +133,7 @@ static bool walk(
 	uint32_t count = s->kind == KYMO_FIELD_STRING ? 1 : s->count;
 
 	if (!skip(f, c, s->skip) ||
-		(s->kind == KYMO_FIELD_SEQUENCE && !take(f, c, &count, sizeof(count))))
+		(s->kind == KYMO_FIELD_SEQUENCE && !take_value(f, c, &count, sizeof(count))))
 		return false;
 	return s->size ? skip(f, c, (uint64_t)count * s->size) : skip_strings(f, c, count);
 }
@@ -161,7 +162,7 @@ static bool enter_sequence(const struct ky_filter_frame *f, const struct ky_filt
 {
 	if (!(pc->flags & KY_INSN_SEQUENCE))
 		return true;
-	return take(f, c, ret_count, sizeof(*ret_count));
+	return take_value(f, c, ret_count, sizeof(*ret_count));
 }
 
 /* For a value in an element of a sequence: moves there, if the element exists. */
@@ -171,7 +172,8 @@ static bool enter_element(const struct ky_filter_frame *f, const struct ky_filte
 	uint32_t count;
 
 	return !(pc->flags & KY_INSN_WITHIN) ||
-	       (take(f, c, &count, sizeof(count)) && pc->element < count && skip(f, c, pc->skip));
+	       (take_value(f, c, &count, sizeof(count)) && pc->element < count &&
+		       skip(f, c, pc->skip));
 }
 
 struct fetched {
@@ -201,7 +203,7 @@ static struct fetched fetch(
 	struct ky_filter_cursor c;
 
 	if (!locate(f, pc, base, len, &c) || !enter_element(f, pc, &c) ||
-		!take(f, &c, &bits, pc->size))
+		!take_value(f, &c, &bits, pc->size))
 		return (struct fetched){0, false};
 	return (struct fetched){extend(bits, pc), true};
 }
@@ -213,7 +215,7 @@ static struct fetched fetch_near(
 	struct ky_filter_cursor c = begin_walk(f, base, len);
 	uint64_t bits = 0;
 
-	if (!skip(f, &c, pc->offset - pc->size) || !take(f, &c, &bits, pc->size))
+	if (!skip(f, &c, pc->offset - pc->size) || !take_value(f, &c, &bits, pc->size))
 		return (struct fetched){0, false};
 	return (struct fetched){extend(bits, pc), true};
 }
@@ -331,7 +333,7 @@ static bool take_bytes(const struct ky_filter_frame *f, struct ky_filter_cursor 
 		*to = (struct ky_filter_span){(const uint8_t *)"", 0, false};
 		return true;
 	}
-	if (!settle(f, &c) || left_in_piece(f, &c) < n)
+	if (!settle_cursor(f, &c) || left_in_piece(f, &c) < n)
 		return false;
 	*to = (struct ky_filter_span){(const uint8_t *)f->pieces[c.piece].ptr + c.offset, n, false};
 	return true;

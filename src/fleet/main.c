@@ -462,7 +462,7 @@ static int run_sessions(struct fleet *f, const char *what)
 
 // ---- the program
 
-static int run(struct fleet *f, const char *action)
+static int run_action(struct fleet *f, const char *action)
 {
 	if (!strcmp(action, "setup"))
 		return setup_run(f);
@@ -488,7 +488,7 @@ static int run_request(const struct kymo_value *request)
 		.result = kymo_value_bool(kymo_value_get(request, "json")) ? kymo_value_new()
 									   : NULL,
 	};
-	int code = run(&f, kymo_value_string(kymo_value_get(request, "action")));
+	int code = run_action(&f, kymo_value_string(kymo_value_get(request, "action")));
 
 	if (f.result && !kymo_value_get(f.result, "ok"))
 		kymo_value_set_bool(f.result, "ok", 1);

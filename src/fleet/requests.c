@@ -348,7 +348,7 @@ static struct kymo_value *find_kept(const struct requests *r, const char *id)
 	return NULL;
 }
 
-static void keep(struct requests *r, const char *id, struct kymo_value *answer)
+static void keep_answer(struct requests *r, const char *id, struct kymo_value *answer)
 {
 	const unsigned i = r->next++ % REQUESTS_KEPT;
 
@@ -370,7 +370,7 @@ const char *requests_handle(struct requests *r, const char *what, const struct k
 	answer = find_kept(r, id);
 	if (!answer) {
 		answer = answer_to(r, what, request);
-		keep(r, id, answer);
+		keep_answer(r, id, answer);
 	}
 	/* For the clock's error: both clocks at this moment, and which round it was. */
 	kymo_value_set_u64(answer, "counter", ky_clock_counter());

@@ -112,7 +112,7 @@ void ky_kallsyms_free(struct ky_kallsyms *k)
 	free(k);
 }
 
-static struct ky_kernel_symbol *find(const struct ky_kallsyms *k, uint64_t address)
+static struct ky_kernel_symbol *find_symbol(const struct ky_kallsyms *k, uint64_t address)
 {
 	size_t lo = 0, hi = k->n;
 
@@ -132,7 +132,7 @@ static struct ky_kernel_symbol *find(const struct ky_kallsyms *k, uint64_t addre
 
 const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address)
 {
-	const struct ky_kernel_symbol *s = find(k, address);
+	const struct ky_kernel_symbol *s = find_symbol(k, address);
 
 	return s && *s->name ? s : NULL;
 }
@@ -140,7 +140,7 @@ const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uin
 const struct ky_kernel_symbol *ky_kallsyms_take(
 	struct ky_kallsyms *k, uint64_t address, uint64_t *ret_end)
 {
-	struct ky_kernel_symbol *s = find(k, address), *next = s;
+	struct ky_kernel_symbol *s = find_symbol(k, address), *next = s;
 
 	if (!s || !*s->name || s->taken)
 		return NULL;

@@ -20,7 +20,7 @@ static void skip_blanks(struct expr *e)
 		e->at++;
 }
 
-static bool take(struct expr *e, const char *text)
+static bool take_text(struct expr *e, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -85,14 +85,14 @@ static uint64_t parse_unary(struct expr *e, unsigned depth)
 	}
 	if (take_cast(e))
 		return parse_unary(e, depth + 1);
-	if (take(e, "(")) {
+	if (take_text(e, "(")) {
 		v = parse_or(e, depth + 1);
-		e->failed |= !take(e, ")");
+		e->failed |= !take_text(e, ")");
 		return v;
 	}
-	if (take(e, "~"))
+	if (take_text(e, "~"))
 		return ~parse_unary(e, depth + 1);
-	if (take(e, "-"))
+	if (take_text(e, "-"))
 		return -parse_unary(e, depth + 1);
 	return parse_number(e);
 }
@@ -102,9 +102,9 @@ static uint64_t parse_sum(struct expr *e, unsigned depth)
 	uint64_t v = parse_unary(e, depth);
 
 	while (!e->failed) {
-		if (take(e, "+"))
+		if (take_text(e, "+"))
 			v += parse_unary(e, depth);
-		else if (take(e, "-"))
+		else if (take_text(e, "-"))
 			v -= parse_unary(e, depth);
 		else
 			break;
@@ -117,9 +117,9 @@ static uint64_t parse_shift(struct expr *e, unsigned depth)
 	uint64_t v = parse_sum(e, depth);
 
 	while (!e->failed) {
-		if (take(e, "<<"))
+		if (take_text(e, "<<"))
 			v <<= parse_sum(e, depth) & 63;
-		else if (take(e, ">>"))
+		else if (take_text(e, ">>"))
 			v >>= parse_sum(e, depth) & 63;
 		else
 			break;
@@ -131,7 +131,7 @@ static uint64_t parse_and(struct expr *e, unsigned depth)
 {
 	uint64_t v = parse_shift(e, depth);
 
-	while (!e->failed && take(e, "&"))
+	while (!e->failed && take_text(e, "&"))
 		v &= parse_shift(e, depth);
 	return v;
 }
@@ -140,7 +140,7 @@ static uint64_t parse_or(struct expr *e, unsigned depth)
 {
 	uint64_t v = parse_and(e, depth);
 
-	while (!e->failed && take(e, "|"))
+	while (!e->failed && take_text(e, "|"))
 		v |= parse_and(e, depth);
 	return v;
 }
@@ -195,9 +195,9 @@ static bool parse_operand(
 	unsigned open = 0;
 	size_t n = 0;
 
-	while (take_cast(&e) || take(&e, "("))
+	while (take_cast(&e) || take_text(&e, "("))
 		open += e.at[-1] == '(';
-	if (!take(&e, "REC->"))
+	if (!take_text(&e, "REC->"))
 		return false;
 	while (e.at + n < end && is_name(e.at[n]) && n + 1 < NAME_MAX_BYTES) {
 		name[n] = e.at[n];
@@ -205,12 +205,12 @@ static bool parse_operand(
 	}
 	name[n] = '\0';
 	e.at += n;
-	while (open && take(&e, ")"))
+	while (open && take_text(&e, ")"))
 		open--;
 	*ret_mask = UINT64_MAX;
-	if (take(&e, "&"))
+	if (take_text(&e, "&"))
 		*ret_mask = parse_shift(&e, 0);
-	while (open && take(&e, ")"))
+	while (open && take_text(&e, ")"))
 		open--;
 	skip_blanks(&e);
 	return n && !open && !e.failed && e.at == e.end;

@@ -12,7 +12,7 @@ struct part {
 };
 
 /* Finds what stands between `before` and the next semicolon, in the clock's block. */
-static bool find(const char *clock, const char *end, const char *before, struct part *ret)
+static bool find_part(const char *clock, const char *end, const char *before, struct part *ret)
 {
 	const char *at = memmem(clock, (size_t)(end - clock), before, strlen(before));
 	const char *semicolon;
@@ -106,10 +106,10 @@ static int find_block(const char *text, size_t len, struct block *b)
 	b->at = memmem(b->env, (size_t)(text + len - b->env), clock_begin, strlen(clock_begin));
 	b->end = b->at ? memmem(b->at, (size_t)(text + len - b->at), block_end, strlen(block_end))
 		       : NULL;
-	if (!b->end || !find(b->at, b->end, "\n\tfreq = ", &freq) ||
-		!find(b->at, b->end, "\n\toffset_s = ", &b->seconds) ||
-		!find(b->seconds.at, b->end, "\n\toffset = ", &cycles) ||
-		!find(cycles.at, b->end, "\n\tabsolute = ", &b->absolute) ||
+	if (!b->end || !find_part(b->at, b->end, "\n\tfreq = ", &freq) ||
+		!find_part(b->at, b->end, "\n\toffset_s = ", &b->seconds) ||
+		!find_part(b->seconds.at, b->end, "\n\toffset = ", &cycles) ||
+		!find_part(cycles.at, b->end, "\n\tabsolute = ", &b->absolute) ||
 		!read_number(&freq, &b->freq) || !read_number(&b->seconds, &b->s) ||
 		!read_number(&cycles, &b->cycles))
 		return -EINVAL;

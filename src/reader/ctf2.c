@@ -92,7 +92,7 @@ static bool add_name(struct parser *p, const void *owner, const char *name, size
 /* --- properties of objects --- */
 
 /* NULL: not there. */
-static json *find(json *o, const char *key)
+static json *find_member(json *o, const char *key)
 {
 	json *found = NULL;
 
@@ -102,7 +102,7 @@ static json *find(json *o, const char *key)
 
 static json *find_kind(struct parser *p, json *o, const char *key, json_type kind)
 {
-	json *found = find(o, key);
+	json *found = find_member(o, key);
 
 	if (found && json_object_get_type(found) != kind) {
 		fail(p, "'%s' is not %s", key,
@@ -134,7 +134,7 @@ static uint64_t number_of(struct parser *p, json *v, const char *what)
 static uint64_t find_number(
 	struct parser *p, json *o, const char *key, uint64_t missing, uint64_t max)
 {
-	json *found = find(o, key);
+	json *found = find_member(o, key);
 	uint64_t n = found ? number_of(p, found, key) : missing;
 
 	if (found && (json_object_get_int64(found) < 0 || n > max))
@@ -403,7 +403,7 @@ static void parse_origin(struct parser *p, const char *origin, struct ky_type *t
  */
 static void parse_location(struct parser *p, json *o, const char *key, struct ky_type *t)
 {
-	json *location = find(o, key), *path = location;
+	json *location = find_member(o, key), *path = location;
 	bool is_draft = location && json_object_get_type(location) == json_type_array;
 	size_t n, n_words = 0;
 	const char **words, *origin = NULL;
@@ -444,7 +444,7 @@ static void parse_static(struct parser *p, json *o, struct ky_type *t)
 {
 	t->kind = KY_TYPE_ARRAY;
 	t->count = find_number(p, o, "length", 0, UINT64_MAX);
-	if (!find(o, "length"))
+	if (!find_member(o, "length"))
 		fail(p, "'length' is missing");
 }
 
@@ -485,7 +485,7 @@ static void parse_dynamic_blob(struct parser *p, json *o, struct ky_type *t)
 static void parse_element(struct parser *p, json *o, struct ky_type *t)
 {
 	t->align = find_align(p, o, "minimum-alignment", 1);
-	t->elem = parse_class(p, find(o, "element-field-class"));
+	t->elem = parse_class(p, find_member(o, "element-field-class"));
 }
 
 static void parse_static_array(struct parser *p, json *o, struct ky_type *t)
@@ -515,7 +515,7 @@ static void parse_structure(struct parser *p, json *o, struct ky_type *t)
 
 		refuse_extensions(p, member);
 		members[i].name = find_text(p, member, "name");
-		members[i].type = parse_class(p, find(member, "field-class"));
+		members[i].type = parse_class(p, find_member(member, "field-class"));
 		if (!members[i].name)
 			fail(p, "a member of a structure has no name");
 		else if (!p->failed && !add_name(p, t, members[i].name, i))
@@ -541,7 +541,7 @@ static void set_options(struct parser *p, struct ky_type *t, const struct ranges
 /* A boolean selector says yes with any number but 0. */
 static void parse_optional(struct parser *p, json *o, struct ky_type *t)
 {
-	json *list = find(o, "selector-field-ranges");
+	json *list = find_member(o, "selector-field-ranges");
 	struct ranges ranges = {0};
 	struct ky_member *member = alloc(p, sizeof(*member));
 
@@ -556,7 +556,7 @@ static void parse_optional(struct parser *p, json *o, struct ky_type *t)
 	}
 	if (p->failed)
 		return;
-	*member = (struct ky_member){intern(p, ""), parse_class(p, find(o, "field-class"))};
+	*member = (struct ky_member){intern(p, ""), parse_class(p, find_member(o, "field-class"))};
 	t->is_optional = true;
 	set_options(p, t, &ranges, alloc(p, ranges.n * sizeof(uint32_t)), member, 1);
 }
@@ -576,8 +576,8 @@ static void parse_variant(struct parser *p, json *o, struct ky_type *t)
 
 		refuse_extensions(p, option);
 		members[i].name = name ? name : intern(p, "");
-		members[i].type = parse_class(p, find(option, "field-class"));
-		if (!parse_ranges(p, find(option, "selector-field-ranges"), &ranges, true))
+		members[i].type = parse_class(p, find_member(option, "field-class"));
+		if (!parse_ranges(p, find_member(option, "selector-field-ranges"), &ranges, true))
 			return;
 		while (n_options < ranges.n) {
 			uint32_t *at = grow(p, &options, &n_options, &cap, sizeof(*at));
@@ -707,7 +707,7 @@ static const struct ky_type *parse_class(struct parser *p, json *o)
 /* A scope of fields is a structure, or absent. */
 static const struct ky_type *parse_scope(struct parser *p, json *o, const char *key)
 {
-	json *class = find(o, key);
+	json *class = find_member(o, key);
 	const struct ky_type *t = class ? parse_class(p, class) : NULL;
 
 	if (t && t->kind != KY_TYPE_STRUCT)
@@ -747,7 +747,7 @@ static void parse_alias(struct parser *p, json *o)
 	at = grow(p, &p->aliases, &p->n_aliases, &p->cap_aliases, sizeof(*at));
 	if (!at)
 		return;
-	*at = parse_class(p, find(o, "field-class"));
+	*at = parse_class(p, find_member(o, "field-class"));
 	if (!p->failed && !add_name(p, &alias_space, name, p->n_aliases - 1))
 		fail(p, "the alias '%.64s' is there twice", name);
 }
@@ -789,7 +789,7 @@ static void parse_clock(struct parser *p, json *o)
 	struct ky_tsdl *t = p->tsdl;
 	struct ky_trace_clock *c = grow(p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
 	json *offset = find_kind(p, o, "offset-from-origin", json_type_object);
-	json *seconds = offset ? find(offset, "seconds") : NULL;
+	json *seconds = offset ? find_member(offset, "seconds") : NULL;
 	const char *id = find_text(p, o, "id");
 
 	if (!c)
@@ -835,9 +835,10 @@ static int parse_loglevel(json *o)
 	static const char *const levels[] = {"emergency", "alert", "critical", "error", "warning",
 		"notice", "info", "debug:system", "debug:program", "debug:process", "debug:module",
 		"debug:unit", "debug:function", "debug:line", "debug"};
-	json *attributes = find(o, find(o, "attributes") ? "attributes" : "user-attributes");
-	json *space = attributes ? find(attributes, "babeltrace.org,2020") : NULL;
-	json *level = space ? find(space, "log-level") : NULL;
+	json *attributes = find_member(
+		o, find_member(o, "attributes") ? "attributes" : "user-attributes");
+	json *space = attributes ? find_member(attributes, "babeltrace.org,2020") : NULL;
+	json *level = space ? find_member(space, "log-level") : NULL;
 
 	for (size_t i = 0; level && i < KY_ARRAY_SIZE(levels); i++) {
 		if (!strcmp(json_object_get_string(level), levels[i]))

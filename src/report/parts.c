@@ -94,7 +94,7 @@ static void pack(struct job *j)
 	ky_buf_deinit(&j->raw);
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
 	struct ky_parts *p = arg;
 
@@ -131,7 +131,7 @@ struct ky_parts *ky_parts_new(FILE *to)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
 	while (p->n_threads < (size_t)KY_MAX(1, KY_MIN(n, MAX_THREADS)) &&
-		!pthread_create(&p->threads[p->n_threads], NULL, run, p))
+		!pthread_create(&p->threads[p->n_threads], NULL, run_worker, p))
 		p->n_threads++;
 	return p;
 }

@@ -36,7 +36,8 @@ static __attribute__((no_sanitize("thread"))) void copy_words(
  * Reads the extent of a ring. Returns false if it is invalid: permanently, or because a writer was
  * fast between the two loads.
  */
-static bool look(const struct ky_geometry *g, const struct ky_ring_ctl *ctl, struct extent *e)
+static bool read_extent(
+	const struct ky_geometry *g, const struct ky_ring_ctl *ctl, struct extent *e)
 {
 	/* Acquire: the head is not older. */
 	e->oldest = __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
@@ -150,7 +151,7 @@ int ky_snapshot_ring(
 
 	ky_drain_init(d, g, copy, i);
 	for (int tries = 0; tries < TRIES; tries++) {
-		if (!look(g, ctl, &e))
+		if (!read_extent(g, ctl, &e))
 			continue;
 		ret = copy_blocks(g, base, copy, i, &e, fd);
 		if (ret == -EBADMSG)

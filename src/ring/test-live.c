@@ -236,7 +236,7 @@ static void write_all(struct live *l, void *(*read)(void *live))
 	pthread_join(reader, NULL);
 }
 
-static void run(uint32_t mode, uint32_t n_home)
+static void run_ring(uint32_t mode, uint32_t n_home)
 {
 	struct live *l = live_new(mode, n_home);
 	uint64_t lost = 0, seen = 0;
@@ -256,20 +256,20 @@ static void test_per_cpu(void **state)
 {
 	if (!ky_writer_has_rseq())
 		skip();
-	run(KY_SET_PER_CPU, 0);
+	run_ring(KY_SET_PER_CPU, 0);
 }
 
 static void test_spreading(void **state)
 {
 	if (!ky_writer_has_rseq())
 		skip();
-	run(KY_SET_PER_CPU, 2);
-	run(KY_SET_PER_CPU, 3);
+	run_ring(KY_SET_PER_CPU, 2);
+	run_ring(KY_SET_PER_CPU, 3);
 }
 
 static void test_per_thread(void **state)
 {
-	run(KY_SET_PER_THREAD, 0);
+	run_ring(KY_SET_PER_THREAD, 0);
 }
 
 /*

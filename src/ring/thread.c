@@ -321,7 +321,7 @@ static struct place place_of(struct ky_set *set, uint32_t slot)
  * Claims a slot. Acquire: pairs with the previous owner's release. A handler in between claims
  * another slot.
  */
-static bool take(const struct ky_set *set, uint32_t slot, uint64_t word, uint64_t me)
+static bool take_slot(const struct ky_set *set, uint32_t slot, uint64_t word, uint64_t me)
 {
 	return __atomic_compare_exchange_n(ky_geometry_slot(&set->geo, set->base, slot), &word,
 		me | KY_SLOT_CLAIMING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -344,7 +344,7 @@ static struct place claim_unused(struct ky_set *set, uint64_t me)
 				return NO_PLACE;
 		} while (!__atomic_compare_exchange_n(
 			&shared->n_claimed, &i, i + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	} while (!take(set, (uint32_t)i, 0, me));
+	} while (!take_slot(set, (uint32_t)i, 0, me));
 	if (i >= __atomic_load_n(&set->n_prepared, __ATOMIC_RELAXED))
 		__atomic_fetch_add(&shared->n_unprepared, 1, __ATOMIC_RELAXED);
 	return place;
@@ -400,7 +400,7 @@ static struct place claim_released(struct ky_set *set, uint64_t me)
 		while (!place.part && map_claimed(set));
 		if (!place.part)
 			__atomic_store_n(&set->n_exhausted, n_released, __ATOMIC_RELAXED);
-	} while (place.part && !take(set, place.slot, word, me));
+	} while (place.part && !take_slot(set, place.slot, word, me));
 	return place;
 }
 

@@ -75,7 +75,7 @@ static void add_entry(uint64_t number)
 	append(t.index, &e, sizeof(e));
 }
 
-static struct sender_file *look(const char *path, bool final)
+static struct sender_file *look_at_file(const char *path, bool final)
 {
 	assert_int_equal(sender_look(&t.sender, final, sender_is_moved(&t.sender)), 0);
 	return sender_file_get(&t.sender, path);
@@ -85,14 +85,14 @@ static struct sender_file *look(const char *path, bool final)
 static void test_stream(void **state)
 {
 	add_packet();
-	assert_int_equal(look("ust/c_0", false)->counts, 0);
+	assert_int_equal(look_at_file("ust/c_0", false)->counts, 0);
 	add_entry(0);
 	add_entry(1);
-	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
-	assert_int_equal(look("ust/index/c_0.kyx", false)->counts, ky_index_offset(1));
+	assert_int_equal(look_at_file("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(look_at_file("ust/index/c_0.kyx", false)->counts, ky_index_offset(1));
 	add_packet();
-	assert_int_equal(look("ust/c_0", false)->counts, 2 * PACKET);
-	assert_int_equal(look("ust/index/c_0.kyx", false)->counts, ky_index_offset(2));
+	assert_int_equal(look_at_file("ust/c_0", false)->counts, 2 * PACKET);
+	assert_int_equal(look_at_file("ust/index/c_0.kyx", false)->counts, ky_index_offset(2));
 	assert_int_equal(t.sender.size, 2 * PACKET + ky_index_offset(2));
 }
 
@@ -102,8 +102,8 @@ static void test_end(void **state)
 	add_packet();
 	add_entry(0);
 	append(t.stream, "rest", 4);
-	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
-	assert_int_equal(look("ust/c_0", true)->counts, PACKET + 4);
+	assert_int_equal(look_at_file("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(look_at_file("ust/c_0", true)->counts, PACKET + 4);
 }
 
 /* Metadata counts up to the end of a declaration; at the end of the recording, all of it. */
@@ -111,11 +111,11 @@ static void test_metadata(void **state)
 {
 	append(t.metadata, "event {\n};\n", 11);
 	append(t.metadata, "event {\n", 8);
-	assert_int_equal(look("ust/metadata", false)->counts, 11);
+	assert_int_equal(look_at_file("ust/metadata", false)->counts, 11);
 	append(t.metadata, "};\n", 3);
-	assert_int_equal(look("ust/metadata", false)->counts, 22);
+	assert_int_equal(look_at_file("ust/metadata", false)->counts, 22);
 	append(t.metadata, "event", 5);
-	assert_int_equal(look("ust/metadata", true)->counts, 27);
+	assert_int_equal(look_at_file("ust/metadata", true)->counts, 27);
 }
 
 /* A rotation moves the directories: the sender reads them where they are, and nothing new. */
@@ -126,7 +126,7 @@ static void test_rotation(void **state)
 	add_packet();
 	add_entry(0);
 	assert_false(sender_is_moved(&t.sender));
-	assert_int_equal(look("ust/c_0", false)->counts, PACKET);
+	assert_int_equal(look_at_file("ust/c_0", false)->counts, PACKET);
 	assert_int_equal(mkdirat(t.dir, "archives", 0755), 0);
 	assert_int_equal(renameat(t.dir, "ust", t.dir, "archives/ust"), 0);
 	assert_true(sender_is_moved(&t.sender));
@@ -135,7 +135,7 @@ static void test_rotation(void **state)
 	ky_close(create("ust/new_0"));
 	add_packet();
 	add_entry(1);
-	assert_int_equal(look("ust/c_0", true)->counts, 2 * PACKET);
+	assert_int_equal(look_at_file("ust/c_0", true)->counts, 2 * PACKET);
 	fd = sender_file_open(&t.sender, "ust/c_0");
 	assert_true(fd >= 0);
 	ky_close(fd);
@@ -169,10 +169,10 @@ static void test_removed(void **state)
 {
 	add_packet();
 	add_entry(0);
-	look("ust/c_0", false);
+	look_at_file("ust/c_0", false);
 	assert_int_equal(unlinkat(t.dir, "ust/c_0", 0), 0);
-	assert_true(look("ust/c_0", false)->lost);
-	look("ust/c_0", false);
+	assert_true(look_at_file("ust/c_0", false)->lost);
+	look_at_file("ust/c_0", false);
 	assert_int_equal(t.sender.n_lost, 1);
 }
 

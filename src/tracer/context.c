@@ -276,7 +276,7 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
 /*
  * Keeps values for the next records: those written to `from` when the count of fills was `fills`.
  */
-static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
+static void keep_values(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
 {
 	if (!begin_filling())
 		return;
@@ -321,7 +321,7 @@ uint8_t *tracer_contexts_put(
 	} while (from != &own &&
 		 ky_unlikely(fills != __atomic_load_n(&mine.fills, __ATOMIC_RELAXED)));
 	if (l->kept_only && l->size <= KY_FRONT_MAX)
-		keep(l, to, fills);
+		keep_values(l, to, fills);
 	return p;
 }
 

@@ -175,7 +175,7 @@ static int earlier(int timeout_ms, uint64_t due_ns)
 }
 
 /* Fills in what to poll. Returns the shortest of the timeouts. */
-static int prepare(struct pollfd *p)
+static int prepare_poll(struct pollfd *p)
 {
 	int timeout = listener.populate_ms;
 
@@ -195,7 +195,7 @@ static int prepare(struct pollfd *p)
 	return timeout;
 }
 
-static void serve(struct tracer_conn *c, short revents)
+static void serve_conn(struct tracer_conn *c, short revents)
 {
 	if (revents)
 		tracer_conn_verify(c);
@@ -298,7 +298,7 @@ static void listen_to_daemons(void)
 		int timeout, n;
 
 		tracer_self_look();
-		timeout = prepare(p);
+		timeout = prepare_poll(p);
 		if (tracer.turned)
 			timeout = 0; /* replies are left to send */
 		tracer_give_lock();
@@ -323,7 +323,7 @@ static void listen_to_daemons(void)
 			listener.wake_fd = -1;
 		report_triggers();
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
+			serve_conn(&tracer.conns[i], n > 0 ? p[i].revents : 0);
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
 	}
 	tracer_give_lock();
@@ -489,7 +489,7 @@ static bool is_starved(const struct tracer_conn *c, struct sign *s)
 	return true;
 }
 
-static void look(const struct tracer_conn *c, struct sign *s)
+static void look_for_sign(const struct tracer_conn *c, struct sign *s)
 {
 	s->active = tracer_conn_is_active(c, &s->progress);
 	s->heard = c->heard;
@@ -504,7 +504,7 @@ static bool is_alive(const struct tracer_conn *c, struct sign *s)
 {
 	struct sign before = *s;
 
-	look(c, s);
+	look_for_sign(c, s);
 	if (!s->active)
 		return false;
 	return s->progress != before.progress || s->heard != before.heard || is_starved(c, s);
@@ -565,7 +565,7 @@ void tracer_wait_registered(void)
 	 * call.
 	 */
 	for (uint32_t i = 0; i < TRACER_N_CONNS && tracer.timeout_ms && !tracer.filtered; i++)
-		look(&tracer.conns[i], &signs[i]);
+		look_for_sign(&tracer.conns[i], &signs[i]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		if (signs[i].active)
 			wait_conn(&tracer.conns[i], &signs[i], deadline, tracer.timeout_ms < 0);

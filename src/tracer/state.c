@@ -200,7 +200,7 @@ static bool prepare(void)
 	return values.slots && values.is_registered;
 }
 
-static void keep(
+static void keep_state(
 	const struct kymo_event *event, const unsigned char *record, size_t len, size_t key_len)
 {
 	struct key key;
@@ -235,7 +235,7 @@ __attribute__((visibility("default"))) void kymo_app_state_set(const struct kymo
 		return;
 	flatten(record, sizeof(record), pieces, n_pieces);
 	tracer_lock(&old);
-	keep(event, record, len, key_len);
+	keep_state(event, record, len, key_len);
 	tracer_unlock(&old);
 	errno = saved;
 }

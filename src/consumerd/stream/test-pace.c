@@ -29,7 +29,7 @@ static void begin(struct model *m, uint64_t capacity)
 	pace_init(&m->pace, 0);
 }
 
-static void look(struct model *m)
+static void look_at_ring(struct model *m)
 {
 	bool due;
 
@@ -46,7 +46,7 @@ static void look(struct model *m)
 }
 
 /* Lets writers record at this rate for a time, and counts what the consumer does. */
-static void run(struct model *m, uint64_t bytes_per_ms, uint64_t ns)
+static void run_model(struct model *m, uint64_t bytes_per_ms, uint64_t ns)
 {
 	uint64_t end = m->now_ns + ns;
 
@@ -54,7 +54,7 @@ static void run(struct model *m, uint64_t bytes_per_ms, uint64_t ns)
 	while (m->now_ns < end) {
 		uint64_t before = m->now_ns;
 
-		look(m);
+		look_at_ring(m);
 		assert_true(m->now_ns > before);
 		m->pos += (m->now_ns - before) * bytes_per_ms / KY_NS_PER_MS;
 	}
@@ -65,8 +65,8 @@ static void test_steady_writers_wake_it_once_for_a_write(void **state)
 	struct model m;
 
 	begin(&m, 64u << 20);
-	run(&m, 64u << 10, SECOND);
-	run(&m, 64u << 10, 10 * SECOND);
+	run_model(&m, 64u << 10, SECOND);
+	run_model(&m, 64u << 10, 10 * SECOND);
 	assert_in_range(m.n_writes, 500, 650); /* a MiB each */
 	assert_in_range(m.n_looks, m.n_writes, m.n_writes + m.n_writes / 10);
 }
@@ -76,8 +76,8 @@ static void test_an_idle_source_is_looked_at_seldom(void **state)
 	struct model m;
 
 	begin(&m, 64u << 20);
-	run(&m, 0, SECOND);
-	run(&m, 0, 10 * SECOND);
+	run_model(&m, 0, SECOND);
+	run_model(&m, 0, 10 * SECOND);
 	assert_in_range(m.n_looks, 1, 600);
 	assert_int_equal(m.n_writes, 0);
 }
@@ -90,8 +90,8 @@ static void test_there_is_room_for_a_sudden_burst(void **state)
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(capacities); i++) {
 		begin(&m, capacities[i]);
-		run(&m, 0, 10 * SECOND);
-		look(&m);
+		run_model(&m, 0, 10 * SECOND);
+		look_at_ring(&m);
 		assert_in_range(pace_wait_ns(&m.pace, &m.source, false), 1,
 			KY_MAX(capacities[i] / 4, 4 * KY_NS_PER_MS));
 	}
@@ -102,12 +102,12 @@ static void test_what_cannot_grow_is_kept_nearly_empty(void **state)
 	struct model m;
 
 	begin(&m, BLOCK * BLOCKS);
-	run(&m, 64u << 10, SECOND);
+	run_model(&m, 64u << 10, SECOND);
 	assert_in_range(m.n_writes, 3 * SECOND / 4 / (4 * KY_NS_PER_MS), UINT32_MAX);
 	m.source.n_ready = 1;
 	assert_true(pace_is_due(&m.pace, &m.source));
 	begin(&m, 64u << 20);
-	run(&m, 0, SECOND);
+	run_model(&m, 0, SECOND);
 	m.source.n_ready = 1;
 	assert_false(pace_is_due(&m.pace, &m.source));
 	/* A loss shows that it does not grow. */
@@ -125,7 +125,7 @@ static void test_what_cannot_grow_is_looked_at_in_time(void **state)
 	for (uint32_t n = 2; n <= BLOCKS; n *= 2) {
 		begin(&m, BLOCK * n);
 		m.source.n_blocks = n;
-		run(&m, BLOCK * n / 8, SECOND); /* full in 8 ms */
+		run_model(&m, BLOCK * n / 8, SECOND); /* full in 8 ms */
 		assert_in_range(m.n_looks, 4 * 1000 / 8, UINT32_MAX);
 	}
 }
@@ -136,9 +136,9 @@ static void test_what_cannot_grow_remembers_bursts(void **state)
 	struct model m;
 
 	begin(&m, BLOCK * BLOCKS);
-	run(&m, 64u << 10, SECOND);
-	run(&m, 1u << 20, 4 * KY_NS_PER_MS);
-	run(&m, 64u << 10, 100 * KY_NS_PER_MS);
+	run_model(&m, 64u << 10, SECOND);
+	run_model(&m, 1u << 20, 4 * KY_NS_PER_MS);
+	run_model(&m, 64u << 10, 100 * KY_NS_PER_MS);
 	assert_in_range(pace_wait_ns(&m.pace, &m.source, false), 1, 2 * KY_NS_PER_MS);
 }
 

@@ -63,7 +63,7 @@ static void arm(unsigned n, uint64_t timeout_ns)
 	barrier_arm(&barrier, timeout_ns);
 }
 
-static void run(bool timed_out)
+static void run_barrier(bool timed_out)
 {
 	assert_int_equal(ky_loop_run(&loop), 0);
 	assert_int_equal(n_done, 1);
@@ -75,7 +75,7 @@ static void run(bool timed_out)
 static void test_nobody_to_wait_for(void **state)
 {
 	arm(0, TIMEOUT_NS);
-	run(false);
+	run_barrier(false);
 }
 
 static void test_all_answer(void **state)
@@ -83,7 +83,7 @@ static void test_all_answer(void **state)
 	arm(2, TIMEOUT_NS);
 	ticket_done(ticket_find(&peer, TICKET_ACK, 1));
 	ticket_done(ticket_find(&peer, TICKET_ACK, 0));
-	run(false);
+	run_barrier(false);
 }
 
 /* Of the replies of one kind, a barrier may wait for the last alone. */
@@ -102,20 +102,20 @@ static void test_last_reply(void **state)
 		assert_false(ky_list_empty(&barrier.tickets));
 		ticket_done(ticket_find(&peer, TICKET_QUERY, 7));
 	}
-	run(false);
+	run_barrier(false);
 }
 
 static void test_peer_goes(void **state)
 {
 	arm(2, TIMEOUT_NS);
 	ticket_done_all(&peer);
-	run(false);
+	run_barrier(false);
 }
 
 static void test_silence(void **state)
 {
 	arm(1, TIMEOUT_NS);
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
@@ -129,12 +129,12 @@ static void test_replies_extend(void **state)
 		now_ns += TIMEOUT_NS - 1;
 		ticket_done(ticket_find(&peer, TICKET_ACK, i));
 	}
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + n * (TIMEOUT_NS - 1));
 	arm(2, TIMEOUT_NS);
 	now_ns += TIMEOUT_NS - 1;
 	ticket_done(ticket_find(&peer, TICKET_ACK, 1));
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + 2 * TIMEOUT_NS - 1);
 }
 
@@ -143,7 +143,7 @@ static void test_trusted_peer(void **state)
 {
 	arm(2, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 1)->trusted = true;
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 }
 
@@ -162,11 +162,11 @@ static void test_stopped_peer(void **state)
 	proc_dir = "/proc";
 	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
-	run(true);
+	run_barrier(true);
 	assert_true(now_ns < KY_NS_PER_MS + TIMEOUT_NS);
 	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = getpid();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 	proc_dir = proc;
 	kill(child, SIGKILL);
@@ -267,12 +267,12 @@ static void test_starved_peer(void **state)
 {
 	run_percent = 0;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	run_percent = 1;
 	delay_percent = 80;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	delay_percent = 0;
 }
@@ -283,7 +283,7 @@ static void test_peer_on_disk(void **state)
 	make_process('D');
 	run_percent = 1;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	make_process('R');
 }
@@ -295,7 +295,7 @@ static void test_starved_state_dump(void **state)
 	write_dumper('R');
 	run_percent = 1;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	make_process('R');
 }
@@ -305,7 +305,7 @@ static void test_peer_that_seems_starved(void **state)
 {
 	run_percent = 1;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
@@ -314,7 +314,7 @@ static void test_spinning_peer(void **state)
 {
 	run_percent = 50;
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
@@ -350,12 +350,12 @@ static void test_patience(void **state)
 	get_users();
 	run_percent = 0;
 	arm_for_process()->user = one;
-	run(true);
+	run_barrier(true);
 	assert_in_range(waited_ms(), USER_PATIENCE_NS / KY_NS_PER_MS,
 		USER_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
 	one->patience.at_ns = 0;
 	arm_for_process()->user = one;
-	run(true);
+	run_barrier(true);
 	assert_in_range(waited_ms(), 10, 20);
 	assert_true(user_take_patience(one, USER_PATIENCE_NS * PATIENCE_REGAIN, USER_PATIENCE_NS));
 	put_users();
@@ -372,7 +372,7 @@ static void test_patience_for_silence(void **state)
 		for (unsigned i = 0; i < 2; i++) /* both at once: charged once */
 			ticket_find(&peer, TICKET_ACK, i)->user = one;
 		one->patience.at_ns = 0;
-		run(true);
+		run_barrier(true);
 		assert_true(now_ns <= KY_NS_PER_MS + APP_ANSWER_NS);
 		if (waited_ms() <= 10)
 			break;
@@ -392,7 +392,7 @@ static void test_patience_for_replies(void **state)
 	for (unsigned i = 0; i < n; i++)
 		ticket_find(&peer, TICKET_ACK, i)->user = one;
 	on_pass = answer_one;
-	run(true);
+	run_barrier(true);
 	on_pass = NULL;
 	assert_true(waited_ms() <= USER_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
 	put_users();
@@ -410,7 +410,7 @@ static void test_patience_of_all_users(void **state)
 		arm(1, APP_ANSWER_NS);
 		ticket_find(&peer, TICKET_ACK, 0)->user = many[i];
 		users.patience.at_ns = 0;
-		run(true);
+		run_barrier(true);
 		sum_ms += waited_ms() > 10 ? waited_ms() : 0;
 	}
 	assert_true(sum_ms <= USERS_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
@@ -433,7 +433,7 @@ static void test_trusted_peer_alone(void **state)
 	arm(2, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 1)->trusted = true;
 	on_pass = check_dropped;
-	run(true);
+	run_barrier(true);
 	on_pass = before;
 }
 
@@ -445,12 +445,12 @@ static void test_held_peer(void **state)
 {
 	make_process('t');
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_true(now_ns < KY_NS_PER_MS + TIMEOUT_NS);
 	make_process('S');
 	write_file("5/wchan", "do_freezer_trap");
 	arm_for_process();
-	run(true);
+	run_barrier(true);
 	assert_true(now_ns < KY_NS_PER_MS + TIMEOUT_NS);
 	make_process('R');
 }
@@ -461,7 +461,7 @@ static void test_deadline_passes_in_between(void **state)
 	run_percent = 0;
 	for (step_ns = 15 * KY_NS_PER_MS; step_ns < TIMEOUT_NS; step_ns += 15 * KY_NS_PER_MS) {
 		arm_for_process();
-		run(true);
+		run_barrier(true);
 		assert_true(now_ns >= barrier.deadline_ns);
 	}
 	step_ns = 0;
