@@ -14,6 +14,8 @@ static const struct cli_option options[] = {
 	{"local", 0, NULL, "setup: start the servers, on this machine"},
 	{"listen", 0, "ADDRESS:PORT,...",
 		"setup: where the server listens, or three of them (with --local: 127.0.0.1:4222)"},
+	{"shards", 0, "N",
+		"setup: spread what hosts ship over so many streams, 1 to 64 (default 1), for thousands of hosts"},
 	{"triggers", 0, NULL,
 		"setup: allow these hosts to request snapshots of the fleet from their triggers"},
 	{"output", 'o', "DIR",
@@ -29,7 +31,7 @@ static const struct cli_option options[] = {
 
 /* Options that only some actions have. */
 static const char *const actions[][8] = {
-	{"setup", "local", "listen", "triggers", "output"},
+	{"setup", "local", "listen", "shards", "triggers", "output"},
 	{"hosts", "timeout"},
 	{"start", "timeout"},
 	{"stop", "timeout"},

@@ -223,6 +223,6 @@ int main(int argc, char **argv)
 	}
 	a.requests = (struct requests){.host = a.config.name, .held = &a.held};
 	a.pace.rate = a.config.rate;
-	upload_init(&a.upload, &a.link, &a.held, a.config.name);
+	upload_init(&a.upload, &a.link, &a.held, &a.config);
 	run(&a);
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "ship/pace.h"
 
@@ -18,6 +19,11 @@ bool config_host_valid(const char *name)
 		name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
 
 	return n && n <= FLEET_HOST_MAX && !name[n] && name[0] != '-';
+}
+
+unsigned config_shard(uint64_t shards, const char *host)
+{
+	return (unsigned)(ky_hash_add(KY_HASH_BASIS, host, strlen(host)) % shards);
 }
 
 /* A path in the file is relative to the file's directory. */
@@ -62,6 +68,8 @@ static bool set(struct fleet_config *c, const char *path, const char *key, const
 		return !ky_parse_size(value, &c->hold_size) && c->hold_size;
 	if (!strcmp(key, "rate"))
 		return !ky_parse_size(value, &c->rate) && c->rate >= PACE_MIN;
+	if (!strcmp(key, "shards"))
+		return !ky_parse_number(value, FLEET_SHARDS_MAX, &c->shards) && c->shards;
 	if (!strcmp(key, "hold-time"))
 		return set_time(&c->hold_us, 1, value);
 	if (!strcmp(key, "beat"))
@@ -110,7 +118,8 @@ int config_load(struct fleet_config *c, const char *path, char *why, size_t size
 
 	*c = (struct fleet_config){.hold_size = DEFAULT_HOLD_SIZE,
 		.hold_us = DEFAULT_HOLD_US,
-		.beat_us = DEFAULT_BEAT_US};
+		.beat_us = DEFAULT_BEAT_US,
+		.shards = 1};
 	if (!f) {
 		const int error = errno;
 

@@ -120,15 +120,18 @@ static uint64_t size_of(const struct trace *t, const char *path)
 /* number: of the file in the stream. Gets its next segment from seq on; -ENOENT: there is none. */
 static int get_segment(struct trace *t, size_t number, const char *path, uint64_t *seq)
 {
-	char subject[FLEET_SUBJECT_MAX];
+	const unsigned shard = config_shard(t->fetch->fleet->config.shards, t->host);
+	char subject[FLEET_SUBJECT_MAX], stream[FLEET_STREAM_MAX];
 	_cleanup_msg_ natsMsg *msg = NULL;
 	const uint8_t *data;
 	struct segment s;
 	struct stored stored;
 	int n, r;
 
-	snprintf(subject, sizeof(subject), "kymo.seg.%s.%s.%zu", t->host, t->fetch->id, number);
-	r = link_next(&t->fetch->fleet->link, FLEET_STREAM, subject, *seq, &stored);
+	snprintf(stream, sizeof(stream), FLEET_SHARD, shard);
+	snprintf(subject, sizeof(subject), FLEET_SEGMENTS ".%s.%zu", shard, t->host, t->fetch->id,
+		number);
+	r = link_next(&t->fetch->fleet->link, stream, subject, *seq, &stored);
 	if (r < 0)
 		return r == -ENOENT ? r : fail(t, r, "%s", t->fetch->fleet->link.why);
 	msg = stored.msg;

@@ -13,12 +13,15 @@
 
 #include "fleet/config.h"
 
-#define FLEET_STREAM	   "KYMO"	   /* segments, manifests and notes */
-#define FLEET_HOSTS	   "KV_kymo-hosts" /* announcements: a key-value store of the engine's */
+#define FLEET_STREAM	   "KYMO"	    /* manifests and notes */
+#define FLEET_SHARD	   "KYMO_%u"	    /* segments of the hosts of this shard */
+#define FLEET_SEGMENTS	   "kymo.seg.%u.%s" /* their subjects begin with: shard and host */
+#define FLEET_HOSTS	   "KV_kymo-hosts"  /* announcements: a key-value store of the engine's */
 #define FLEET_HOSTS_PREFIX "$KV.kymo-hosts."
 #define FLEET_SERVER_NAME  "nats.kymo"	   /* in the server's certificate */
 #define FLEET_ASK	   "kymo.ctl.ask." /* and what is asked */
 #define FLEET_SUBJECT_MAX  256u
+#define FLEET_STREAM_MAX   16u
 #define FLEET_ID_MAX	   40u
 #define FLEET_SESSIONS_MAX 64u /* in one request */
 #define FLEET_WAIT_MS	   20000

@@ -256,6 +256,21 @@ static int wait_answer(struct setup *s, size_t i)
 	return -ETIMEDOUT;
 }
 
+static bool knows_streams(const struct setup *s, const struct link *l)
+{
+	char name[FLEET_STREAM_MAX] = FLEET_STREAM;
+	natsStatus status = NATS_OK;
+
+	for (unsigned i = 0; status == NATS_OK && i <= s->shards; i++) {
+		jsStreamInfo *info = NULL;
+
+		status = js_GetStreamInfo(&info, l->js, name, NULL, NULL);
+		jsStreamInfo_Destroy(info);
+		snprintf(name, sizeof(name), FLEET_SHARD, i);
+	}
+	return status == NATS_OK;
+}
+
 enum server_state servers_look(struct setup *s, size_t i)
 {
 	enum server_state state = SERVER_SILENT;
@@ -269,11 +284,7 @@ enum server_state servers_look(struct setup *s, size_t i)
 	/* One that has just started learns of the streams from the others. */
 	for (const uint64_t end = in_ms(LOOK_MS); state != SERVER_RUNS && in_ms(0) < end;
 		nats_Sleep(POLL_MS)) {
-		jsStreamInfo *info = NULL;
-		const natsStatus status = js_GetStreamInfo(&info, l.js, FLEET_STREAM, NULL, NULL);
-
-		state = status == NATS_OK ? SERVER_RUNS : SERVER_DAMAGED;
-		jsStreamInfo_Destroy(info);
+		state = knows_streams(s, &l) ? SERVER_RUNS : SERVER_DAMAGED;
 	}
 	link_close(&l);
 	return state;
@@ -372,8 +383,12 @@ static int make_stream(struct setup *s, jsStreamConfig *c)
 		bool done;
 
 		status = js_GetStreamInfo(&info, f->link.js, c->Name, &wait, &error);
-		if (status == NATS_NOT_FOUND)
+		if (status == NATS_NOT_FOUND) {
 			status = js_AddStream(&info, f->link.js, c, &wait, &error);
+		} else if (status == NATS_OK && info->Config->SubjectsLen != c->SubjectsLen) {
+			jsStreamInfo_Destroy(info); /* an older version made it, without shards */
+			status = js_UpdateStream(&info, f->link.js, c, &wait, &error);
+		}
 		done = status == NATS_OK && is_whole(s, info);
 		jsStreamInfo_Destroy(info);
 		if (done)
@@ -387,9 +402,28 @@ static int make_stream(struct setup *s, jsStreamConfig *c)
 	return fleet_fail(f, "%s", f->link.why);
 }
 
+/* Segments, of which there may be many, are spread over the shards. */
+static int make_shard(struct setup *s, unsigned shard)
+{
+	char name[FLEET_STREAM_MAX], subject[FLEET_SUBJECT_MAX];
+	const char *subjects[] = {subject};
+	jsStreamConfig c;
+
+	snprintf(name, sizeof(name), FLEET_SHARD, shard);
+	snprintf(subject, sizeof(subject), FLEET_SEGMENTS, shard, ">");
+	jsStreamConfig_Init(&c);
+	c.Name = name;
+	c.Subjects = subjects;
+	c.SubjectsLen = 1;
+	c.MaxAge = KEEP_DAYS * NS_PER_DAY;
+	c.MaxBytes = (int64_t)(STORE_MAX / 2 / s->shards);
+	c.AllowDirect = true;
+	return make_stream(s, &c);
+}
+
 int servers_make_streams(struct setup *s)
 {
-	const char *subjects[] = {"kymo.seg.>", "kymo.done.>", "kymo.note.>"};
+	const char *subjects[] = {"kymo.done.>", "kymo.note.>"};
 	const char *hosts[] = {FLEET_HOSTS_PREFIX ">"};
 	jsStreamConfig c;
 	int code;
@@ -399,9 +433,11 @@ int servers_make_streams(struct setup *s)
 	c.Subjects = subjects;
 	c.SubjectsLen = (int)KY_ARRAY_SIZE(subjects);
 	c.MaxAge = KEEP_DAYS * NS_PER_DAY;
-	c.MaxBytes = (int64_t)(STORE_MAX / 2);
+	c.MaxBytes = (int64_t)256 << 20;
 	c.AllowDirect = true;
 	code = make_stream(s, &c);
+	for (unsigned shard = 0; !code && shard < s->shards; shard++)
+		code = make_shard(s, shard);
 	if (code)
 		return code;
 	/* As the engine's own tools make a bucket of keys and values. */

@@ -175,8 +175,9 @@ static int write_config(struct setup *s, const char *name, const char *dir, cons
 	for (size_t i = 0; i < s->n_nodes; i++)
 		ky_buf_printf(
 			&b, "%stls://%s:%u", i ? "," : "", s->nodes[i].address, s->nodes[i].port);
-	ky_buf_printf(&b, "\nname = %s\ncert = %s.crt\nkey = %s.key\nca = ca.crt\n", name, identity,
-		identity);
+	ky_buf_printf(&b,
+		"\nname = %s\ncert = %s.crt\nkey = %s.key\nca = ca.crt\nshards = %" PRIu64 "\n",
+		name, identity, identity, s->shards);
 	snprintf(path, sizeof(path), "%sfleet.conf", dir);
 	code = setup_write(s, path, &b);
 	ky_buf_deinit(&b);
@@ -244,13 +245,16 @@ static int make_hosts(struct setup *s)
  * can read nothing that another host has stored. It can ask nothing, unless it may ask for
  * snapshots: then it also sees who there is.
  */
-static void put_host(struct ky_buf *b, const char *name, bool may_ask)
+static void put_host(struct ky_buf *b, uint64_t shards, const char *name, bool may_ask)
 {
+	const unsigned shard = config_shard(shards, name);
+
 	ky_buf_printf(b,
 		"  { user: \"%s\", permissions: {\n"
-		"    publish: [\"kymo.rep.*.%s\", \"kymo.seg.%s.>\", \"kymo.done.*.%s\", \"" FLEET_HOSTS_PREFIX
-		"%s\", \"$JS.API.DIRECT.GET." FLEET_STREAM ".kymo.seg.%s.>\"",
-		name, name, name, name, name, name);
+		"    publish: [\"kymo.rep.*.%s\", \"" FLEET_SEGMENTS
+		".>\", \"kymo.done.*.%s\", \"" FLEET_HOSTS_PREFIX
+		"%s\", \"$JS.API.DIRECT.GET." FLEET_SHARD "." FLEET_SEGMENTS ".>\"",
+		name, name, shard, name, name, name, shard, shard, name);
 	if (may_ask)
 		ky_buf_puts(b, ", \"" FLEET_ASK "snapshot\", \"" FLEET_ASK
 			       "time\", \"kymo.note.*\", \"$JS.API.DIRECT.GET." FLEET_HOSTS "\"");
@@ -282,7 +286,7 @@ static int write_users(struct setup *s)
 			"authorization { users: [\n  { user: \"" ADMIN "\" }\n");
 	while ((e = readdir(d)))
 		if (config_host_valid(e->d_name))
-			put_host(&b, e->d_name, is_asking(s, e->d_name));
+			put_host(&b, s->shards, e->d_name, is_asking(s, e->d_name));
 	closedir(d);
 	ky_buf_puts(&b, "] }\n");
 	code = FLEET_OK;
@@ -430,14 +434,38 @@ static int use_servers(struct setup *s, const char *servers)
 	return FLEET_OK;
 }
 
+/* Reads the number of streams for segments. Those of a fleet that is there (0: it is new) stay. */
+static int choose_shards(struct setup *s, uint64_t present)
+{
+	const char *text = fleet_option(s->fleet, "shards");
+
+	s->shards = present ? present : 1;
+	if (!text)
+		return FLEET_OK;
+	if (ky_parse_number(text, FLEET_SHARDS_MAX, &s->shards) < 0 || !s->shards)
+		return fleet_usage(s->fleet, "--shards: '%s' is not a number from 1 to %u", text,
+			FLEET_SHARDS_MAX);
+	if (present && s->shards != present)
+		return fleet_fail(s->fleet,
+			"the fleet in %s has --shards=%" PRIu64
+			": another number needs another directory (-o DIR)",
+			s->dir, present);
+	return FLEET_OK;
+}
+
 static int make_servers(struct setup *s)
 {
 	char path[PATH_MAX], why[PATH_MAX + 128];
 	struct fleet_config c;
+	bool is_old;
 	int code;
 
 	setup_path(s, path, "fleet.conf");
-	if (!config_load(&c, path, why, sizeof(why)))
+	is_old = !config_load(&c, path, why, sizeof(why));
+	code = choose_shards(s, is_old ? c.shards : 0);
+	if (code)
+		return code;
+	if (is_old)
 		return use_servers(s, c.servers);
 	if (!s->n_nodes)
 		return fleet_usage(s->fleet,

@@ -25,7 +25,8 @@ struct setup {
 	char dir[PATH_MAX - 128];
 	struct node nodes[NODES_MAX];
 	size_t n_nodes;
-	bool any_port; /* ports were chosen here, and nobody else knows them yet */
+	uint64_t shards; /* streams for segments */
+	bool any_port;	 /* ports were chosen here, and nobody else knows them yet */
 };
 
 void setup_path(const struct setup *s, char path[PATH_MAX], const char *name);
@@ -57,7 +58,7 @@ enum server_state servers_look(struct setup *s, size_t i);
 int servers_start(struct setup *s);
 /* Connects to any of them. Returns a code. */
 int servers_connect(struct setup *s);
-/* Makes the streams that are missing. Returns a code. */
+/* Makes the streams that are missing; those for segments share half of the room. Returns a code. */
 int servers_make_streams(struct setup *s);
 /* Lets those of this machine read again what hosts may do. */
 void servers_reload(const struct setup *s);

@@ -34,7 +34,7 @@ static void test_good(void **state)
 	assert_int_equal(
 		load(&c,
 			"# a host\n\nservers = tls://a:1,tls://b:2\n  name=web-1\t\n" IDENTITY
-			"rate = 20M\nhold-size = 2G\nhold-time = 10m\nbeat = 1s\nhold = there\n",
+			"rate = 20M\nshards = 4\nhold-size = 2G\nhold-time = 10m\nbeat = 1s\nhold = there\n",
 			why, sizeof(why)),
 		0);
 	assert_string_equal(c.servers, "tls://a:1,tls://b:2");
@@ -48,13 +48,14 @@ static void test_good(void **state)
 	assert_int_equal(c.hold_us, 600000000);
 	assert_int_equal(c.beat_us, 1000000);
 	assert_int_equal(c.rate, 20 << 20);
+	assert_int_equal(c.shards, 4);
 }
 
 static void test_bad(void **state)
 {
 	static const char *const lines[] = {"beat = 1us\n", "beat\n", "bet = 1s\n", "name = a.b\n",
-		"name = -a\n", "name =\n", "rate = 0\n", "rate = 100\n", "hold-size = 0\n",
-		"hold-time = never\n", "= 1\n"};
+		"name = -a\n", "name =\n", "rate = 0\n", "shards = 0\n", "shards = 65\n",
+		"rate = 100\n", "hold-size = 0\n", "hold-time = never\n", "= 1\n"};
 	char why[256], text[256];
 	struct fleet_config c;
 

@@ -14,9 +14,10 @@
 #define FILES_MAX 4096u	       /* the manifest is one message */
 #define LEVEL	  (-1)	       /* a quarter less time than 1, for the same size */
 
-void upload_init(struct upload *u, struct link *l, const struct held *h, const char *host)
+void upload_init(
+	struct upload *u, struct link *l, const struct held *h, const struct fleet_config *c)
 {
-	*u = (struct upload){.link = l, .held = h, .host = host, .fd = -1};
+	*u = (struct upload){.link = l, .held = h, .config = c, .fd = -1};
 }
 
 void upload_end(struct upload *u)
@@ -29,7 +30,7 @@ void upload_end(struct upload *u)
 	ZSTD_freeCCtx(u->zstd);
 	free(u->raw);
 	free(u->message);
-	upload_init(u, u->link, u->held, u->host);
+	upload_init(u, u->link, u->held, u->config);
 }
 
 static int fail(struct upload *u, int error, const char *what)
@@ -124,13 +125,14 @@ int upload_begin(struct upload *u, const char *id)
 
 static void subject_of(const struct upload *u, char subject[FLEET_SUBJECT_MAX])
 {
-	snprintf(subject, FLEET_SUBJECT_MAX, "kymo.seg.%s.%s.%zu", u->host, u->id, u->file);
+	snprintf(subject, FLEET_SUBJECT_MAX, FLEET_SEGMENTS ".%s.%zu",
+		config_shard(u->config->shards, u->config->name), u->config->name, u->id, u->file);
 }
 
 /* Asks how much of the next file is stored. Segments before the last one may be lost. */
 static int find_offset(struct upload *u)
 {
-	char subject[FLEET_SUBJECT_MAX];
+	char subject[FLEET_SUBJECT_MAX], stream[FLEET_STREAM_MAX];
 	struct stored last;
 	struct segment s;
 	int r;
@@ -139,7 +141,9 @@ static int find_offset(struct upload *u)
 	if (*u->again)
 		return 0;
 	subject_of(u, subject);
-	r = link_last(u->link, FLEET_STREAM, subject, &last);
+	snprintf(stream, sizeof(stream), FLEET_SHARD,
+		config_shard(u->config->shards, u->config->name));
+	r = link_last(u->link, stream, subject, &last);
 	if (r < 0 && r != -ENOENT) {
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
 		return r;
@@ -218,8 +222,8 @@ static int store_piece(struct upload *u, size_t n)
 	segment_encode(&s, message);
 	subject_of(u, subject);
 	/* The server knows identifiers of messages that it has lost. */
-	snprintf(id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu/%s", u->host, u->id, u->file, u->offset,
-		n, u->again);
+	snprintf(id, sizeof(id), "%s/%s/%zu/%" PRIu64 "/%zu/%s", u->config->name, u->id, u->file,
+		u->offset, n, u->again);
 	r = link_store(u->link, subject, id, message, SEGMENT_HEAD + packed);
 	u->n_sent = SEGMENT_HEAD + packed;
 	if (r < 0) {
@@ -263,8 +267,8 @@ static int finish(struct upload *u)
 	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
 	int r;
 
-	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->host);
-	snprintf(id, sizeof(id), "%s/%s/done/%s", u->host, u->id, u->again);
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->config->name);
+	snprintf(id, sizeof(id), "%s/%s/done/%s", u->config->name, u->id, u->again);
 	r = link_store_value(u->link, subject, id, u->manifest);
 	if (r < 0) {
 		snprintf(u->why, sizeof(u->why), "%s", u->link->why);

@@ -19,9 +19,9 @@ struct upload_file {
 };
 
 struct upload {
-	struct link *link;	 /* borrowed */
-	const struct held *held; /* borrowed */
-	const char *host;	 /* borrowed */
+	struct link *link;		   /* borrowed */
+	const struct held *held;	   /* borrowed */
+	const struct fleet_config *config; /* borrowed */
 	char id[FLEET_ID_MAX + 1];
 	char again[FLEET_ID_MAX + 1]; /* the request to ship it once more; or "" */
 	struct kymo_value *manifest;  /* owned; NULL: nothing is under way */
@@ -37,7 +37,8 @@ struct upload {
 	char why[FLEET_WHY_MAX];
 };
 
-void upload_init(struct upload *u, struct link *l, const struct held *h, const char *host);
+void upload_init(
+	struct upload *u, struct link *l, const struct held *h, const struct fleet_config *c);
 /* Begins with a snapshot. Returns 0 or -errno, with `why`. */
 int upload_begin(struct upload *u, const char *id);
 static inline bool upload_is_begun(const struct upload *u)

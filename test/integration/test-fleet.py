@@ -426,9 +426,10 @@ def test_killed(k):
 
 
 def purge(fleet, **what):
-    """Lets the server lose messages: those of a subject (filter), but the last ones (keep)."""
+    """Lets the server lose all messages, or those of a subject (filter), but the last (keep)."""
     raw = Raw(fleet, fleet.k.home / "kymo-fleet", "admin")
-    check(json.loads(raw.request("$JS.API.STREAM.PURGE.KYMO", json.dumps(what).encode()))["success"], "a purge")
+    for stream in ("KYMO", "KYMO_0") if not what else ("KYMO_0",) if what["filter"].startswith("kymo.seg.") else ("KYMO",):
+        check(json.loads(raw.request(f"$JS.API.STREAM.PURGE.{stream}", json.dumps(what).encode()))["success"], "a purge")
     raw.close()
 
 
@@ -444,7 +445,7 @@ def test_lost(k):
         check_fetched(fleet, fetch(fleet, made), made["id"], events)
         sizes = [p.stat().st_size for p in (web.held / made["id"] / "flight").rglob("*") if p.is_file()]
         check(max(sizes) > SEGMENT, f"all files of {sizes} bytes have one segment")
-        subject = f"kymo.seg.web1.{made['id']}"
+        subject = f"kymo.seg.0.web1.{made['id']}"
         losses = {"a host's segments": [{"filter": f"{subject}.>"}], "a file": [{"filter": f"{subject}.1"}],
             "all but manifests and the note": [{"filter": "kymo.seg.>"}],
             "the first segments of files": [{"filter": f"{subject}.{n}", "keep": 1} for n in range(len(sizes))], "a manifest": [{"filter": f"kymo.done.{made['id']}.web1"}],
@@ -464,10 +465,38 @@ def test_lost(k):
         fleet.kymo("fetch", made["id"], "-o", k.top / "empty", PATIENT)
         check_fetched(fleet, k.top / "empty", made["id"], events)
         # It is lost everywhere.
-        purge(fleet, filter="kymo.seg.web1.>")
+        purge(fleet, filter="kymo.seg.0.web1.>")
         shutil.rmtree(web.held / made["id"])
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "gone", PATIENT, status=1)
         check(re.fullmatch(r"kymo: web1: the server does not have all of \S+ any more, or it was damaged; the host: it does not hold the snapshot \(any more\)\n", done.stderr), done.stderr)
+
+
+def shard_of(name, shards):
+    found = 2166136261  # FNV-1a
+    for byte in name.encode():
+        found = (found ^ byte) * 16777619 & 0xFFFFFFFF
+    return found % shards
+
+
+def test_shards(k):
+    """Each host's segments are in the stream of its shard, and the number of shards stays."""
+    shards = {name: shard_of(name, 3) for name in ("web1", "web2", "db1", "db2")}
+    equal(len(set(shards.values())), 3, "shards in use")
+    with fleet_of(k, *shards, setup=("--shards=3",)) as fleet:
+        for host in fleet.hosts:
+            host.emit(1000)
+        made = fleet.json("snapshot", PATIENT)
+        check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
+        raw = Raw(fleet, k.home / "kymo-fleet", "admin")
+        for shard in range(3):
+            info = json.loads(raw.request(f"$JS.API.STREAM.INFO.KYMO_{shard}", b'{"subjects_filter": ">"}'))
+            equal({s.split(".")[3] for s in info["state"]["subjects"]}, {n for n, its in shards.items() if its == shard}, f"hosts of shard {shard}")
+        raw.close()
+        for given, says in (("4", "has --shards=3: another number needs another directory"), ("0", "from 1 to 64"), ("65", "from 1 to 64"), ("x", "from 1 to 64")):
+            done = fleet.kymo("setup", f"--shards={given}", status=None)
+            check(done.returncode and says in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr)
+        fleet.setup("web3")
+        check("shards = 3\n" in fleet.config("web3").read_text(), "the file of a host that was added")
 
 
 # ---- three servers
@@ -490,7 +519,7 @@ def test_cluster(k):
         for conf in (k.home / "kymo-fleet" / "fleet.conf", fleet.config("web1"), fleet.config("db1")):
             equal(conf.read_text().count("tls://"), 3, f"servers in {conf}")
         for number in (1, 2, 3):
-            equal({p.name for p in fleet.node(number).glob("store/jetstream/*/streams/*")}, {"KYMO", "KV_kymo-hosts"}, f"streams of server {number}")
+            equal({p.name for p in fleet.node(number).glob("store/jetstream/*/streams/*")}, {"KYMO", "KYMO_0", "KV_kymo-hosts"}, f"streams of server {number}")
         for number in killed:
             made = fleet.json("snapshot", PATIENT)
             fleet.kill_server(number)
@@ -507,7 +536,7 @@ def test_cluster(k):
             made = fleet.json("snapshot", PATIENT)
             check_fetched(fleet, fetch(fleet, made), made["id"], recorded(made))
             shutil.rmtree(k.top / made["id"])
-            damage_leader(fleet, f"kymo.seg.web1.{made['id']}.1".encode())
+            damage_leader(fleet, f"kymo.seg.0.web1.{made['id']}.1".encode())
             for number in range(5):
                 fleet.kymo("fetch", made["id"], "-o", k.top / f"damaged{number}", PATIENT)
                 check_fetched(fleet, k.top / f"damaged{number}", made["id"], recorded(made))
@@ -532,7 +561,7 @@ def leader_of(fleet):
     raw = Raw(fleet, fleet.k.home / "kymo-fleet", "admin")
     raw.socket.settimeout(2)
     try:
-        name = json.loads(raw.request("$JS.API.STREAM.INFO.KYMO", b"")).get("cluster", {}).get("leader")
+        name = json.loads(raw.request("$JS.API.STREAM.INFO.KYMO_0", b"")).get("cluster", {}).get("leader")
     except TimeoutError:
         name = None
     raw.close()
@@ -541,7 +570,7 @@ def leader_of(fleet):
 
 def lose(node, subject, index):
     """A server that is stopped loses one message of this subject, the one with this index."""
-    messages = next(node.glob("store/jetstream/*/streams/KYMO/msgs"))
+    messages = next(node.glob("store/jetstream/*/streams/KYMO_0/msgs"))
     n = 0
     for block in messages.glob("*.blk"):
         data, left = block.read_bytes(), b""
@@ -677,11 +706,11 @@ def test_permissions(k):
     """A host stores under its own name, reads its own, and asks nothing."""
     with fleet_of(k, "web1", "db1") as fleet:
         raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "web1", "host")
-        for subject in ("kymo.seg.web1.x.0", "kymo.rep.x.web1", "kymo.done.x.web1", "$KV.kymo-hosts.web1", "$JS.API.DIRECT.GET.KYMO.kymo.seg.web1.x.0"):
+        for subject in ("kymo.seg.0.web1.x.0", "kymo.rep.x.web1", "kymo.done.x.web1", "$KV.kymo-hosts.web1", "$JS.API.DIRECT.GET.KYMO_0.kymo.seg.0.web1.x.0"):
             raw.publish(subject, b"{}")
             equal(raw.errors(), [], f"own subject {subject}")
-        for subject in ("kymo.seg.db1.x.0", "kymo.rep.x.db1", "kymo.done.x.db1", "$KV.kymo-hosts.db1", "kymo.ctl.ask.snapshot", "kymo.ctl.ask.stop", "kymo.note.x",
-            "$JS.API.DIRECT.GET.KYMO.kymo.seg.db1.x.0", "$JS.API.DIRECT.GET.KYMO", "$JS.API.DIRECT.GET.KV_kymo-hosts", "$JS.API.STREAM.MSG.GET.KYMO",
+        for subject in ("kymo.seg.0.db1.x.0", "kymo.seg.1.web1.x.0", "kymo.rep.x.db1", "kymo.done.x.db1", "$KV.kymo-hosts.db1", "kymo.ctl.ask.snapshot", "kymo.ctl.ask.stop", "kymo.note.x",
+            "$JS.API.DIRECT.GET.KYMO_0.kymo.seg.0.db1.x.0", "$JS.API.DIRECT.GET.KYMO", "$JS.API.DIRECT.GET.KV_kymo-hosts", "$JS.API.STREAM.MSG.GET.KYMO",
             "$JS.API.STREAM.DELETE.KYMO", "$JS.API.STREAM.PURGE.KYMO", "$JS.API.CONSUMER.CREATE.KYMO", "_INBOX.admin.x"):
             raw.publish(subject, b"{}")
             check("Permissions Violation" in "".join(raw.errors()), f"a host may publish {subject}")
@@ -837,7 +866,7 @@ def test_hostile_host(k):
             ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([{**session, "name": "n" * 4000}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
             ([session], [file]), ([session], [{**file, "size": 2**60}]), ("flight", 7), ([], [file]))):
             name = f"lie{number}"
-            raw.publish(f"kymo.seg.evil.{name}.0", segment)
+            raw.publish(f"kymo.seg.0.evil.{name}.0", segment)
             raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": sessions, "files": files}).encode())
             equal(raw.errors(), [], "what a host may publish")
             got = k.top / "got" / name
@@ -847,7 +876,7 @@ def test_hostile_host(k):
             check(done.returncode == 1 or "0 events" in done.stdout, f"{name} was taken: {done.stdout}")
         # A file of which the manifest says something else is none; one that is as it says is taken.
         for name, crc, status in (("other", 0, 1), ("same", crc32c(b"evil"), 0)):
-            raw.publish(f"kymo.seg.evil.{name}.0", segment)
+            raw.publish(f"kymo.seg.0.evil.{name}.0", segment)
             raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": [session], "files": [{**file, "path": "stream", "crc32c": crc}]}).encode())
             equal(raw.errors(), [], "what a host may publish")
             done = fleet.kymo("fetch", name, "-o", k.top / name, status=status)
