@@ -159,7 +159,7 @@ static inline char *print_text(
 static char *print_blob(struct printer *p, char *to, const struct ky_value *v)
 {
 	to = put_literal(p, to, "\"");
-	for (uint64_t i = 0; i < v->n; i++) {
+	for (uint64_t i = 0; i < v->n && !ky_put_failed(&p->put); i++) {
 		uint8_t byte = p->data[v->at / 8 + i];
 
 		to = ky_put_char(ky_put_room(&p->put, to, 2), "0123456789abcdef"[byte >> 4]);
@@ -177,7 +177,7 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	if (n->is_blob)
 		return print_blob(p, to, v);
 	to = put_literal(p, to, "[");
-	for (uint64_t i = 0; i < v->n; i++) {
+	for (uint64_t i = 0; i < v->n && !ky_put_failed(&p->put); i++) {
 		if (i)
 			to = put_literal(p, to, ", ");
 		to = n->is_scalars ? print_element(p, to, n->children, v, i)
@@ -214,7 +214,7 @@ static char *print_symbols(struct printer *p, char *to, const char *name, const 
 	if (elem == n)
 		return print_symbol(p, to, n, v->u);
 	to = put_literal(p, to, "[");
-	for (uint64_t i = 0; i < v->n; i++) {
+	for (uint64_t i = 0; i < v->n && !ky_put_failed(&p->put); i++) {
 		to = i ? put_literal(p, to, ", ") : to;
 		to = print_symbol(
 			p, to, elem, ky_read_int(p->data, v->at + i * ky_node_stride(elem), elem));
@@ -238,7 +238,7 @@ static inline char *print_lead(
 /* The members of a structure, without braces; behind others if *any. */
 static char *print_members(struct printer *p, char *to, const struct ky_node *n, bool *any)
 {
-	for (uint32_t i = n->shown_begin; i < n->shown_end; i++) {
+	for (uint32_t i = n->shown_begin; i < n->shown_end && !ky_put_failed(&p->put); i++) {
 		const struct ky_node *c = &n->children[i];
 		const struct ky_value *v;
 

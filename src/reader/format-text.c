@@ -234,7 +234,7 @@ static char *print_numbers(
 {
 	uint64_t at = v->at;
 
-	for (uint64_t i = 0; i < v->n; i++, at += ky_node_stride(elem)) {
+	for (uint64_t i = 0; i < v->n && !ky_put_failed(&p->put); i++, at += ky_node_stride(elem)) {
 		to = print_index(p, to, i);
 		if (elem->kind == KY_NODE_INT)
 			to = print_int(p, to, elem, ky_read_int(p->data, at, elem));
@@ -261,7 +261,7 @@ static inline char *print_text(
 static char *print_blob(struct printer *p, char *to, const struct ky_value *v)
 {
 	to = put_literal(p, to, "{ ");
-	for (uint64_t i = 0; i < v->n; i++) {
+	for (uint64_t i = 0; i < v->n && !ky_put_failed(&p->put); i++) {
 		to = put_hex(ky_put_room(&p->put, to, 4), p->data[v->at / 8 + i]);
 		to = ky_put_char(to, ' ');
 	}
@@ -279,7 +279,7 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	to = put_literal(p, to, "[");
 	if (n->is_scalars)
 		to = print_numbers(p, to, n->children, v);
-	for (uint64_t i = 0; i < v->n && !n->is_scalars; i++) {
+	for (uint64_t i = 0; i < v->n && !n->is_scalars && !ky_put_failed(&p->put); i++) {
 		to = print_index(p, to, i);
 		to = print_node(p, to, n->children);
 	}
@@ -304,7 +304,7 @@ static inline char *print_lead(struct printer *p, char *to, const char *lead, si
 static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
 {
 	to = put_literal(p, to, "{");
-	for (uint32_t i = n->shown_begin; i < n->shown_end; i++) {
+	for (uint32_t i = n->shown_begin; i < n->shown_end && !ky_put_failed(&p->put); i++) {
 		const struct ky_node *c = &n->children[i];
 
 		if (!c->is_shown)

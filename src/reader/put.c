@@ -18,7 +18,7 @@ char *ky_put_more(struct ky_put *p)
 
 char *ky_put_long(struct ky_put *p, char *to, const void *s, size_t n)
 {
-	for (size_t piece; n; n -= piece, s = (const char *)s + piece) {
+	for (size_t piece; n && !ky_put_failed(p); n -= piece, s = (const char *)s + piece) {
 		piece = KY_MIN(n, (size_t)KY_PUT_MAX);
 		to = ky_put_room(p, to, piece);
 		memcpy(to, s, piece);

@@ -41,6 +41,15 @@ static inline void ky_put_end(struct ky_put *p, const char *to)
 		p->out->len = (size_t)(to - p->out->data);
 }
 
+/*
+ * Returns true if the buffer has failed: then loops end, because nothing more is written. A loop
+ * that leaves values unread is the last but for those around it, which check this, too.
+ */
+static inline bool ky_put_failed(const struct ky_put *p)
+{
+	return p->out->error;
+}
+
 /* Reserves n bytes at to, at most KY_PUT_MAX. Returns their place. */
 static inline char *ky_put_room(struct ky_put *p, char *to, size_t n)
 {

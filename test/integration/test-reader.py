@@ -534,6 +534,14 @@ def test_hostile_text(k):
         raw(k, [CLI, *command], status=1, preexec_fn=limit)
     out, _ = raw(k, [CLI, "sql", trace, "--csv", "SELECT fields FROM events"], preexec_fn=limit)
     equal(out, b"fields\n\n", "the column fields")
+    # the reader does not go through the rest of an event that has too much
+    array = fields["member-classes"][0]["field-class"]
+    array["length"] = 4_000_000
+    trace = write(k.top / "rest", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=b"\1" * 500_000)
+    for command in (["view"], ["--json", "view"]):
+        _, errors = raw(k, [CLI, *command, trace], status=1, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
+        check(b"one has more than 64 MiB of text" in errors, f"{command}: {errors}")
+    trace = k.top / "line"
     os.truncate(trace / "metadata", 3 << 30)
     _, errors = raw(k, [CLI, "view", trace], status=1, preexec_fn=limit)
     check(b"File too large" in errors, errors)
