@@ -483,7 +483,7 @@ static int read_stacks(struct ky_folded *f, struct cli *cli, char *path,
 static int write_stacks(struct cli *cli, const struct ky_folded *f, const char *path)
 {
 	struct ky_out out;
-	int r = ky_out_open(&out, path), e;
+	int r = ky_out_open(&out, path, NULL), e;
 
 	if (!r)
 		r = ky_folded_write(f, &out, N_SIDES);

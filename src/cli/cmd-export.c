@@ -4,6 +4,7 @@
 
 #include "cli/opened.h"
 #include "cli/symbols.h"
+#include "export/out.h"
 
 static const struct cli_option options[] = {
 	{"to", 0, "chrome|perfetto|otlp|clickhouse|sqlite|csv|folded|ctf", "the format"},
@@ -102,10 +103,15 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 static int write_format(struct cli *cli, const struct format *f, const struct ky_tables *t,
 	const struct ky_folded_options *folded, const char *path)
 {
-	char why[KY_EXPORT_WHY];
+	char why[KY_EXPORT_WHY], size[64];
 	struct kymo_value *v;
 	int r = f->write ? f->write(t, path, why) : ky_export_folded(t, path, folded, why);
 
+	if (r == -EFBIG && !*why)
+		snprintf(why, sizeof(why),
+			"the output would have more than %s, which is %d bytes for each byte of the trace: its names are too long, or repeated too often; select a part",
+			cli_format_size(size, sizeof(size), ky_out_room(t->n_bytes).left),
+			KY_OUT_PER_BYTE);
 	if (r < 0)
 		return cli_fail(cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s%s%s",
 			*why ? why : path, *why ? "" : ": ", *why ? "" : strerror(-r));

@@ -244,11 +244,14 @@ static int put_mark(void *arg, const struct ky_mark *m)
 
 int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
+	struct ky_out_room room = ky_out_room(t->n_bytes);
+	bool is_large = room.left > MAX_SIZE;
 	struct chrome c = {0};
-	int r = ky_out_open(&c.out, path), e;
+	int r, e;
 
 	why[0] = '\0';
-	c.out.max = MAX_SIZE;
+	room.left = KY_MIN(room.left, MAX_SIZE);
+	r = ky_out_open(&c.out, path, &room);
 	ky_buf_puts(&c.out.buf, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	if (!r)
 		r = ky_timeline_read(t, put_mark, &c);
@@ -256,7 +259,7 @@ int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EX
 	e = ky_out_close(&c.out, !r);
 	ky_htab_free_all(&c.tracks, struct track, node);
 	r = r ? r : e;
-	if (r == -EFBIG)
+	if (r == -EFBIG && is_large)
 		snprintf(why, KY_EXPORT_WHY,
 			"the JSON would have more than 500 MB, which no viewer opens: use --to=perfetto, or select a part");
 	return r;

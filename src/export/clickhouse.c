@@ -62,6 +62,7 @@ static const struct ky_table *find_events(const struct ky_tables *t)
 int ky_export_clickhouse(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	const struct ky_scan_limits all = KY_SCAN_ALL;
+	struct ky_out_room room = ky_out_room(t->n_bytes);
 	struct ky_scan *scan = NULL;
 	struct ky_out out;
 	int r = ky_scan_open(&scan, t, find_events(t), &all), more = 0, e;
@@ -69,7 +70,7 @@ int ky_export_clickhouse(const struct ky_tables *t, const char *path, char why[K
 	why[0] = '\0';
 	if (r)
 		return r;
-	r = ky_out_open(&out, path);
+	r = ky_out_open(&out, path, &room);
 	while (!r && (more = ky_scan_next(scan)) > 0) {
 		put_row(&out.buf, t, scan);
 		r = ky_out_flush(&out);

@@ -48,8 +48,8 @@ static void put_row(struct ky_buf *b, struct ky_scan *scan, const struct ky_tabl
 }
 
 /* Writes a table. Without a row there is no file, unless it was asked for by name. */
-static int write_table(
-	const struct ky_tables *t, const struct ky_table *table, const char *path, bool is_asked)
+static int write_table(const struct ky_tables *t, const struct ky_table *table, const char *path,
+	struct ky_out_room *room, bool is_asked)
 {
 	const struct ky_scan_limits all = KY_SCAN_ALL;
 	struct ky_scan *scan = NULL;
@@ -60,7 +60,7 @@ static int write_table(
 		ky_scan_close(scan);
 		return r;
 	}
-	r = ky_out_open(&out, path);
+	r = ky_out_open(&out, path, room);
 	if (!r)
 		put_names(&out.buf, table);
 	for (; more > 0 && !r; more = r ? 0 : ky_scan_next(scan)) {
@@ -112,7 +112,7 @@ static char *make_unique_path(
 	return numbered;
 }
 
-static int write_tables(const struct ky_tables *t, const char *dir)
+static int write_tables(const struct ky_tables *t, const char *dir, struct ky_out_room *room)
 {
 	char **paths = calloc(t->n + 1, sizeof(char *));
 	int r = paths ? 0 : -ENOMEM;
@@ -124,7 +124,7 @@ static int write_tables(const struct ky_tables *t, const char *dir)
 		if (!paths[i])
 			r = -ENOMEM;
 		else if (t->tables[i].kind != KY_TABLE_EVENTS)
-			r = write_table(t, &t->tables[i], paths[i], false);
+			r = write_table(t, &t->tables[i], paths[i], room, false);
 	}
 	for (size_t i = 0; paths && i < t->n; i++)
 		free(paths[i]);
@@ -150,18 +150,19 @@ static const struct ky_table *find_only(const struct ky_tables *t)
 int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	const struct ky_table *only = t->part.events ? find_only(t) : NULL;
+	struct ky_out_room room = ky_out_room(t->n_bytes);
 	char left_out[KY_TABLES_TEXT];
 
 	why[0] = '\0';
 	if (only)
-		return write_table(t, only, path, true);
+		return write_table(t, only, path, &room, true);
 	if (ky_tables_left_out(t, left_out)) {
 		snprintf(why, KY_EXPORT_WHY, "%s: select some with -e, or use another format",
 			left_out);
 		return -E2BIG;
 	}
 	if (strcmp(path, "-"))
-		return write_tables(t, path);
+		return write_tables(t, path, &room);
 	snprintf(why, KY_EXPORT_WHY,
 		"each name of events is a file of its own: name a directory, or one event with -e");
 	return -EINVAL;

@@ -365,9 +365,10 @@ void ky_folded_deinit(struct ky_folded *f)
 int ky_export_folded(const struct ky_tables *t, const char *path,
 	const struct ky_folded_options *options, char why[KY_EXPORT_WHY])
 {
+	struct ky_out_room room = ky_out_room(t->n_bytes);
 	struct ky_folded f = {0};
 	struct ky_out out;
-	int r = ky_out_open(&out, path), e;
+	int r = ky_out_open(&out, path, &room), e;
 
 	why[0] = '\0';
 	if (!r)

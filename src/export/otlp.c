@@ -423,8 +423,9 @@ static void free_all(struct otlp *o)
 
 int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
+	struct ky_out_room room = ky_out_room(t->n_bytes);
 	struct otlp o = {0};
-	int r = ky_out_open(&o.out, path), e;
+	int r = ky_out_open(&o.out, path, &room), e;
 
 	why[0] = '\0';
 	if (!r)

@@ -5,9 +5,9 @@
 
 #define ENOUGH ((size_t)1 << 18) /* bytes for one write */
 
-int ky_out_open(struct ky_out *o, const char *path)
+int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room)
 {
-	*o = (struct ky_out){.fd = STDOUT_FILENO};
+	*o = (struct ky_out){.fd = STDOUT_FILENO, .room = room};
 	if (!strcmp(path, "-"))
 		return 0;
 	o->fd = -1;
@@ -31,7 +31,8 @@ static void write_all(struct ky_out *o)
 			o->error = -errno;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	o->n_written += done;
+	if (o->room)
+		o->room->left -= done;
 	o->buf.len = 0;
 }
 
@@ -39,7 +40,7 @@ int ky_out_flush(struct ky_out *o)
 {
 	if (o->buf.error && !o->error)
 		o->error = o->buf.error;
-	if (o->max && o->n_written + o->buf.len > o->max && !o->error)
+	if (o->room && o->buf.len > o->room->left && !o->error)
 		o->error = -EFBIG;
 	if (o->buf.len >= ENOUGH && !o->error)
 		write_all(o);

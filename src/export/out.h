@@ -2,22 +2,40 @@
 /*
  * An output file: written under another name, and renamed when it is complete. "-" is standard
  * output. The first error is kept; later calls do nothing.
+ *
+ * Names are repeated with each event and each element of an array, so a small hostile trace may
+ * have any number of bytes of output. All files of an export share the room that there is for it.
  */
 #ifndef EXPORT_OUT_H
 #define EXPORT_OUT_H
 
 #include "base/buf.h"
 
+#define KY_OUT_MIN	((uint64_t)64 << 20) /* bytes that any export may have */
+#define KY_OUT_PER_BYTE 1024		     /* and for each byte of the traces */
+
+/* How many bytes an export may still write. */
+struct ky_out_room {
+	uint64_t left;
+};
+
 struct ky_out {
 	char *path, *part; /* owned: its name, and that of the incomplete file; NULL: stdout */
 	int fd;
 	struct ky_buf buf;
-	uint64_t n_written, max; /* max: bytes; 0: no limit */
-	int error;		 /* -EFBIG: beyond max */
+	struct ky_out_room *room; /* borrowed; NULL: no limit */
+	int error;		  /* -EFBIG: beyond the room */
 };
 
+/* Returns the room for an export of traces with so many bytes. */
+static inline struct ky_out_room ky_out_room(double n_bytes)
+{
+	return (struct ky_out_room){
+		KY_OUT_MIN + (uint64_t)KY_MIN(n_bytes * KY_OUT_PER_BYTE, 0x1p62)};
+}
+
 /* Opens the file. Returns 0 or a negative errno. The caller calls ky_out_close in any case. */
-int ky_out_open(struct ky_out *o, const char *path);
+int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room);
 /* Writes what is in o->buf, if there is enough. Returns o->error. */
 int ky_out_flush(struct ky_out *o);
 /* Completes the file if is_whole and no error occurred; else removes it. Returns 0 or an error. */

@@ -350,8 +350,9 @@ static void deinit(struct perfetto *p)
 
 int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
+	struct ky_out_room room = ky_out_room(t->n_bytes);
 	struct perfetto p = {0};
-	int r = ky_out_open(&p.out, path), e;
+	int r = ky_out_open(&p.out, path, &room), e;
 
 	why[0] = '\0';
 	if (!r)

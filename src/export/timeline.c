@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/timeline.h"
 
-#include "base/buf.h"
+#include "export/out.h"
 
 /* How an event of a span is shown, by its number among them. */
 enum role {
@@ -53,7 +53,8 @@ struct timeline {
 	struct kind *kinds; /* owned: by class */
 	uint8_t *roles;	    /* owned: enum role; by number of a span's event */
 	size_t n_roles;
-	uint64_t n_span_events; /* so far */
+	uint64_t n_span_events;	 /* so far */
+	struct ky_out_room room; /* for the text that is read, which the output need not have */
 	struct ky_buf lane;
 };
 
@@ -228,6 +229,16 @@ static void set_event(struct timeline *t, struct ky_mark *m, const struct kymo_b
 		m->kind = KY_MARK_COUNTER;
 }
 
+static bool take_room(struct timeline *t, const struct ky_mark *m)
+{
+	uint64_t n = m->fields_len + m->procname_len + m->lane_len + m->flow_id_len + m->value_len;
+
+	if (n > t->room.left)
+		return false;
+	t->room.left -= n;
+	return true;
+}
+
 static int put_mark(struct timeline *t, const struct kymo_batch *b, size_t row,
 	int (*put)(void *arg, const struct ky_mark *mark), void *arg)
 {
@@ -247,7 +258,7 @@ static int put_mark(struct timeline *t, const struct kymo_batch *b, size_t row,
 		m.name = m.what = what[b->item[row]];
 		m.name_len = strlen(m.name);
 	}
-	return r ? r : put(arg, &m);
+	return r ? r : !take_room(t, &m) ? -EFBIG : put(arg, &m);
 }
 
 static int read_events(
@@ -279,7 +290,7 @@ static int read_events(
 int ky_timeline_read(const struct ky_tables *tables,
 	int (*put)(void *arg, const struct ky_mark *mark), void *arg)
 {
-	struct timeline t = {.tables = tables};
+	struct timeline t = {.tables = tables, .room = ky_out_room(tables->n_bytes)};
 	size_t n = kymo_reader_n_classes(tables->reader);
 	int r;
 

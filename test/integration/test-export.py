@@ -127,6 +127,23 @@ def test_damaged(k):
             export(k, trace, to)
 
 
+def test_long_names(k):
+    """Names that are repeated with each element of an array have one limit in all formats."""
+    bit = {"type": "fixed-length-unsigned-integer", "length": 1, "byte-order": "little-endian"}
+    element = {"type": "structure", "member-classes": [{"name": "N" * 60000, "field-class": bit}]}
+    fields = {"type": "structure", "member-classes": [{"name": "a", "field-class": {"type": "static-length-array", "length": 160, "element-field-class": element}}]}
+    fragments = ({"type": "preamble", "version": 2}, {"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": fields})
+    trace = k.top / "names"
+    trace.mkdir()
+    (trace / "metadata").write_text("".join(f"\x1e{json.dumps(f)}\n" for f in fragments))
+    (trace / "s").write_bytes(b"\1" * 200)
+    for to in "csv", "clickhouse", "chrome", "perfetto", "sqlite":
+        path = k.top / f"names.{to}"
+        error = k.kymo("export", trace, f"--to={to}", "-o", path, status=1).stderr
+        check("more than 64.2 MiB, which is 1024 bytes for each byte of the trace" in error, f"{to}: {error}")
+        check(to == "csv" or not path.exists(), f"{to}: an incomplete file is left")
+
+
 def protobuf(k, schema="perfetto", message="Trace"):
     """Returns the class of a message, by protoc and Python's own protobuf."""
     kymotest.need_program("protoc", "protobuf-compiler")
