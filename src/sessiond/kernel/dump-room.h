@@ -21,6 +21,8 @@ struct dump_room {
 	} users[DUMP_ROOM_USERS + 1]; /* the last: all others */
 };
 
+/* Returns true if there was no room for this user: there will be none, because the rest shrinks. */
+bool dump_room_is_full(const struct dump_room *r, uid_t uid);
 /* Returns true if there is room for one more of this user, and takes it. */
 bool dump_room_take(struct dump_room *r, uid_t uid);
 

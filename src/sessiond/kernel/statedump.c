@@ -179,6 +179,17 @@ static uid_t user_of(int proc, int pid)
 	return at ? (uid_t)strtoul(at + 5, NULL, 10) : 0;
 }
 
+/*
+ * Returns whether the owner of a process has had its share. This is asked first, because a user may
+ * have very many processes, and to read a file of each takes longer.
+ */
+static bool is_left_out(int proc, const char *pid, const struct dump_room *room)
+{
+	struct stat st;
+
+	return !fstatat(proc, pid, &st, 0) && dump_room_is_full(room, st.st_uid);
+}
+
 static void each_thread_of(int tasks, int pid, uid_t uid, struct dump_room *room,
 	void (*each)(void *arg, const struct thread *t), void *arg)
 {
@@ -213,7 +224,8 @@ static void each_thread(
 	int tasks;
 
 	while (proc && (entry = readdir(proc))) {
-		if (!isdigit((unsigned char)*entry->d_name))
+		if (!isdigit((unsigned char)*entry->d_name) ||
+			is_left_out(dirfd(proc), entry->d_name, room))
 			continue;
 		snprintf(path, sizeof(path), "%.20s/task", entry->d_name);
 		tasks = openat(dirfd(proc), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -562,7 +574,8 @@ static void dump_files(struct dump *d, struct dump_room *room)
 	const struct dirent *entry;
 
 	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)*entry->d_name))
+		if (isdigit((unsigned char)*entry->d_name) &&
+			!is_left_out(dirfd(proc), entry->d_name, room))
 			dump_files_of(d, room, dirfd(proc), atoi(entry->d_name));
 	if (proc)
 		closedir(proc);

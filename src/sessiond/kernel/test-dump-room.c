@@ -21,7 +21,8 @@ static void test_halves(void **state)
 	assert_int_equal(take_all(&r, 1001), 500);
 	assert_int_equal(take_all(&r, 1002), 250);
 	assert_int_equal(take_all(&r, 1001), 0);
-	assert_true(r.users[0].is_full && r.users[1].is_full);
+	assert_true(dump_room_is_full(&r, 1001) && dump_room_is_full(&r, 1002));
+	assert_false(dump_room_is_full(&r, 1003) || dump_room_is_full(&r, 0));
 	assert_int_equal(take_all(&r, 1003), 125);
 	assert_int_equal(take_all(&r, 0), 100000);
 }
@@ -37,6 +38,8 @@ static void test_many_users(void **state)
 	assert_in_range(n, 990, 1000);
 	assert_int_equal(r.n, n);
 	assert_int_equal(r.n_users, DUMP_ROOM_USERS);
+	assert_true(dump_room_is_full(&r, 1) && dump_room_is_full(&r, 4999));
+	assert_false(dump_room_is_full(&r, 0));
 }
 
 int main(void)
