@@ -180,9 +180,12 @@ static void peer_readable(struct ky_watch *w, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	ret = n > 0 ? agent_receive(&p->agent, buf, (size_t)n) : -ECONNRESET;
-	if (ret == -ENOTSUP)
+	if (ret == -ENOTSUP) {
+		ky_log_set_cause(p->uid);
 		ky_warning("the agent of process %u speaks another version of the protocol",
 			(unsigned)p->agent.pid);
+		ky_log_set_cause(KY_LOG_NOBODY);
+	}
 	if (ret < 0 || !peer_send(p))
 		peer_free(p);
 	else if (p->agent.state != AGENT_NEW)

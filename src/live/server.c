@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 
-#define CLIENTS_MAX 64u
-#define QUIET_NS    10000000000ull /* a viewer asks again after 0.1 s, unless it is stopped */
+#define CLIENTS_MAX   64u
+#define QUIET_NS      10000000000ull /* a viewer asks again after 0.1 s, unless it is stopped */
+#define SENT_AWAY_MAX 20	     /* lines of a period */
+#define SENT_AWAY_NS  60000000000ull
 
 struct client {
 	int fd; /* owned */
@@ -28,6 +30,34 @@ struct serving {
 	struct client *clients[CLIENTS_MAX]; /* owned */
 	unsigned n;
 };
+
+/* Reports how many lines of a period were left out. */
+static void end_period(struct live_server *s)
+{
+	char text[80];
+
+	if (s->n_sent_away > SENT_AWAY_MAX) {
+		snprintf(text, sizeof(text), "%u more viewers were sent away",
+			s->n_sent_away - SENT_AWAY_MAX);
+		s->report(s, text);
+	}
+	s->n_sent_away = 0;
+}
+
+static void report_sent_away(struct live_server *s, const char *why)
+{
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+	char text[160];
+
+	if (now - s->sent_away_ns >= SENT_AWAY_NS) {
+		end_period(s);
+		s->sent_away_ns = now;
+	}
+	if (++s->n_sent_away > SENT_AWAY_MAX)
+		return;
+	snprintf(text, sizeof(text), "a viewer was sent away: %s", why);
+	s->report(s, text);
+}
 
 static void report_late(struct live_server *s, uint64_t n)
 {
@@ -88,7 +118,7 @@ static void accept_client(struct serving *v)
 	make_room(v);
 	c = v->n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
-		v->server->report(v->server, "a viewer was sent away: there are 64 already");
+		report_sent_away(v->server, "there are 64 already");
 		close(fd);
 		return;
 	}
@@ -159,13 +189,9 @@ static int serve_client(struct client *c, short events)
 
 static void report_end(struct live_server *s, int error)
 {
-	char text[160];
-
-	if (error == -ECONNRESET || error == -EPIPE)
-		return;
-	snprintf(text, sizeof(text), "a viewer was sent away: %s",
-		error == -EPROTO ? "it does not speak LTTng's live protocol" : strerror(-error));
-	s->report(s, text);
+	if (error != -ECONNRESET && error != -EPIPE)
+		report_sent_away(s, error == -EPROTO ? "it does not speak LTTng's live protocol"
+						     : strerror(-error));
 }
 
 int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const sigset_t *mask)
@@ -199,5 +225,6 @@ int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const s
 	}
 	while (v.n)
 		end_client(&v, v.n - 1);
+	end_period(s);
 	return ret;
 }

@@ -16,6 +16,9 @@ struct live_server {
 	/* Called with one line for the user: why a viewer was sent away, what it was not shown. */
 	void (*report)(struct live_server *s, const char *text);
 	void *context;
+	/* Of one period, so that connections without end do not fill the user's screen or disk. */
+	uint64_t sent_away_ns; /* the period's begin; 0: none yet */
+	unsigned n_sent_away;
 };
 
 /* Serves until *stop is set, by a signal that `mask` lets through. Returns 0 or -errno. */

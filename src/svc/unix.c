@@ -198,8 +198,11 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 				pause_listener(l);
 			return;
 		}
-		if (in_reserve(fd) || peer_of(fd, &peer) < 0) {
+		peer.uid = KY_LOG_NOBODY;
+		if (peer_of(fd, &peer) < 0 || in_reserve(fd)) {
+			ky_log_set_cause(peer.uid);
 			ky_warning("connection refused: too many open files");
+			ky_log_set_cause(KY_LOG_NOBODY);
 			ky_close_foreign(fd);
 			continue;
 		}

@@ -340,6 +340,9 @@ def test_silent_agents(k):
     equal(agent.command(), ENABLE, "command")
     other = Agent(port_of(k), JUL_DOMAIN, major=9)
     check(other.is_closed(), "an agent of another version is refused")
+    for _ in range(40):
+        check(Agent(port_of(k), JUL_DOMAIN, major=9).is_closed(), "so are more of them")
+    equal(k.daemon_log().count("speaks another version"), 20, "lines of the log, which are limited")
     odd = Agent(port_of(k), PYTHON_DOMAIN)
     equal(odd.command(), REGISTERED, "command")
     odd.s.sendall(b"something else")

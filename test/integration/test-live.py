@@ -297,6 +297,19 @@ def test_silent_connections(k):
     live.end()
 
 
+def test_flood(k):
+    """A viewer that is sent away has a line on the screen; a flood of them has a count."""
+    k.start_daemon()
+    live = Live(k, k.record("*"))
+    for _ in range(100):
+        equal(talk(live, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), b"", "a reply")
+    live.process.send_signal(signal.SIGTERM)
+    equal(live.process.wait(TIMEOUT), 0, "exit status of kymo live")
+    said = live.errors.read_text().splitlines()
+    equal(sum("a viewer was sent away" in line for line in said), 20, f"viewers sent away: {said[:3]}")
+    check("80 more viewers were sent away" in said[-1], said)
+
+
 def request(command, data=b"", size=None):
     return struct.pack(">QII", len(data) if size is None else size, command, 0) + data
 

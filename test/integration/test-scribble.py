@@ -8,6 +8,7 @@ in any case, no event of other programs is lost or changed.
 KYMO_TEST_STORES: number of words. KYMO_TEST_SEED: the seed of the random numbers.
 """
 
+import contextlib
 import mmap
 import os
 import random
@@ -145,18 +146,24 @@ def test_threads_buffers(k):
     k.kymo("destroy", "s", status=None)
 
 
-def damage_all_rings(k):
-    program = Program(k, EMPTY)
-    program.serve()
+def write_nonsense(program):
+    """Damages all rings of a program that is served; returns their number."""
     (number,) = program.fds
     geometry = program.geometry[number]
-    given_up = lambda: k.daemon_log().count("has damaged this ring")
-    before = given_up()
     with mmap.mmap(program.fds[number][0], geometry.total) as memory:
         for ring in range(geometry.n_rings):
             struct.pack_into("<Q", memory, geometry.control_of(ring) + 64, 2**64 - 1000)
             struct.pack_into("<Q", memory, geometry.control_of(ring), 77 << 32 | geometry.block_size - 1)
-    wait_for(lambda: given_up() == before + geometry.n_rings, "the rings to be given up")
+    return geometry.n_rings
+
+
+def damage_all_rings(k):
+    program = Program(k, EMPTY)
+    program.serve()
+    given_up = lambda: k.daemon_log().count("has damaged this ring")
+    before = given_up()
+    n_rings = write_nonsense(program)
+    wait_for(lambda: given_up() == before + n_rings, "the rings to be given up")
     wait_for(lambda: ring_sets(k)[-1]["replaced"], "the set to be replaced")
     return program
 
@@ -263,6 +270,40 @@ def test_replaced(k):
     counts = k.kymo_json("stop", "s")["sessions"][0]
     equal((counts["recorded"], counts["discarded"], counts["damaged"]), (3 * N, 0, 0), "recorded, discarded and damaged")
     equal(len(check_values(kymotest.check_counts(k, trace, 3 * N))), 3 * N, "events of the trace")
+    k.kymo("destroy", "s", status=None)
+
+
+def damage_as(k, uid, n):
+    """Programs of that user damage n rings, with those that replace damaged ones."""
+    pid = os.fork()
+    if not pid:
+        with contextlib.suppress(BaseException):
+            os.setgid(uid)
+            os.setuid(uid)
+            seen = 0
+            while n > 0:
+                program = Program(k, EMPTY)
+                program.serve()
+                if max(program.fds) > seen:
+                    seen = max(program.fds)
+                    n -= write_nonsense(program)
+                program.close()
+            os._exit(0)
+        os._exit(1)
+    equal(os.waitpid(pid, 0)[1], 0, "status of the other user's programs")
+
+
+def test_log_of_another_user(k):
+    """The log has at most 20 lines a minute about buffers that one user damages."""
+    if os.getuid():
+        raise kymotest.Skip("programs of other users need root")
+    k.top.chmod(0o755)
+    k.start_daemon()
+    k.record("shop:*")
+    n = 24
+    damage_as(k, 64871, n)
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["given_up"] >= n, "the rings to be given up")
+    equal(k.daemon_log().count("has damaged this ring"), 20, "lines of the log")
     k.kymo("destroy", "s", status=None)
 
 

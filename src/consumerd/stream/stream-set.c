@@ -36,17 +36,27 @@ static void report_damage(struct stream_set *set, uint32_t i)
 			set->trace->dir, set->name);
 }
 
+/* Lines of the log that another user causes are limited. */
+static void set_cause(const struct stream_set *set)
+{
+	uint32_t uid = trace_user(set->trace);
+
+	ky_log_set_cause(uid == geteuid() ? KY_LOG_NOBODY : uid);
+}
+
 /* Quarantines a source for ever: after invalid control words, nothing in it can be trusted. */
 static void quarantine_stream(struct stream_set *set, uint32_t i)
 {
 	int ret = stream_set_apart(
 		&set->streams[i], ky_clock_read(set->sources->clock), set->sources->own);
 
+	set_cause(set);
 	report_damage(set, i);
 	if (ret < 0)
 		ky_error(
 			"%s/%s_%u: cannot be moved to 'damaged' (%s): babeltrace2 may refuse the trace until it is removed",
 			set->trace->dir, set->name, i, strerror(-ret));
+	ky_log_set_cause(KY_LOG_NOBODY);
 }
 
 /* A process that damaged one ring of its own can have written into all of them. */

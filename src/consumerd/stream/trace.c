@@ -49,6 +49,13 @@ void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE])
 	ky_ctf_uuid(uuid, t->uuid_hi, t->uuid_lo ^ t->chunk);
 }
 
+uint32_t trace_user(const struct trace *t)
+{
+	unsigned uid;
+
+	return sscanf(t->dir, "ust/uid/%u/", &uid) == 1 ? uid : UINT32_MAX;
+}
+
 void trace_enter(struct trace *t, uint64_t chunk)
 {
 	KY_CHECK(chunk == t->chunk + 1);

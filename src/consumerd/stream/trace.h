@@ -43,6 +43,8 @@ int trace_add_format(struct trace *t, const char *text);
 void trace_set_symbols(struct trace *t, int fd);
 /* Writes the symbols of what was read meanwhile. They are an aid: a failure is no one's. */
 void trace_write_symbols(struct trace *t);
+/* Returns the user whose programs the trace is of; UINT32_MAX: the kernel's. */
+uint32_t trace_user(const struct trace *t);
 #define TRACE_UUID_TEXT 40 /* bytes, with the NUL */
 /* Formats a UUID as the metadata spells it. */
 void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo);
