@@ -237,16 +237,18 @@ static int send_tx(struct tracer_conn *conn, int len)
 {
 	struct pollfd p = {.fd = conn->socket.fd, .events = POLLOUT};
 	int r = len < 0 ? len : 0, ready;
+	ssize_t n;
 
 	if (!tracer_fd_is_ours(&conn->socket))
 		return -ENOTCONN;
 	while (len > 0) {
-		if (send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
+		n = send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n == len)
 			return 0;
-		r = -errno;
-		if (errno == EINTR)
+		r = n < 0 ? -errno : -EPROTO; /* a filter pretends that it was sent */
+		if (r == -EINTR)
 			continue;
-		if (errno != EAGAIN)
+		if (r != -EAGAIN)
 			break;
 		tracer_give_lock();
 		ready = poll(&p, 1, SEND_TIMEOUT_MS);

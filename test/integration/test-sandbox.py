@@ -288,6 +288,20 @@ def test_pthread_exit(k):
 
 
 @without_sanitizers
+def test_calls_that_are_not_made(k):
+    """A filter may let a call succeed that is not made; main leaves by pthread_exit() or not."""
+    # clone, exit, ...: docs/limits.md
+    names = {"getdents64", "sendto", "recvmsg", "connect", "socket", "madvise", "close_range", "membarrier"}
+    wrong = []
+    for more, outcome in (((), OUTCOME), (["leave"], LEFT)):
+        for name, number in numbers().items():
+            if name in names and run(k, number, "zero", env={"KYMO_OFF": "1"}, more=more) == outcome:
+                traced = run(k, number, "zero", between=unseen, more=more)
+                wrong += [f"{name}: {traced}"] if traced != outcome else []
+    check(not wrong, "other than untraced without " + "; ".join(wrong))
+
+
+@without_sanitizers
 def test_threads(k):
     """More threads than have prepared buffers record before the listener has seen the filter."""
     need_x86_64()

@@ -5,7 +5,7 @@
  * Forbids calls to all its threads after its start, and continues. With exec, it forbids the calls
  * and then starts itself again, without KYMO_OFF in its environment; with exec-off, it keeps that.
  * ACTION is trap (with a handler that makes the call fail with ENOSYS), thread, process (killed),
- * or error.
+ * error, or zero (the call seems to succeed, but is not made).
  * Before the filter, after it, and at the end of its work, it prints a line and waits for one. Its
  * work: it records 100 events, forks a child that records 100 more and exits with 7, and loads
  * PLUGIN ("-": nothing). With threads, it first records in 100 threads at once. Exits with 5; with
@@ -49,6 +49,8 @@ static unsigned action_of(const char *name)
 		return name[1] == 'r' ? SECCOMP_RET_TRAP : SECCOMP_RET_KILL_THREAD;
 	case 'p':
 		return SECCOMP_RET_KILL_PROCESS;
+	case 'z':
+		return SECCOMP_RET_ERRNO;
 	default:
 		return SECCOMP_RET_ERRNO | EPERM;
 	}
