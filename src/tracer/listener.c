@@ -195,6 +195,17 @@ static int prepare_poll(struct pollfd *p)
 	return timeout;
 }
 
+/*
+ * Returns true if poll() reported that the time is over long before it was: a filter lets the call
+ * succeed that the kernel does not make.
+ */
+static bool was_no_wait(uint64_t begin, int timeout_ms)
+{
+	uint64_t ms = (ky_clock_ns(CLOCK_MONOTONIC) - begin) / 1000000;
+
+	return timeout_ms < 0 || (timeout_ms > 1 && ms < (uint64_t)timeout_ms / 2);
+}
+
 static void serve_conn(struct tracer_conn *c, short revents)
 {
 	if (revents)
@@ -296,6 +307,7 @@ static void listen_to_daemons(void)
 	while (!__atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE)) {
 		bool limit = tracer_sets_need_limit();
 		int timeout, n;
+		uint64_t begin;
 
 		tracer_self_look();
 		timeout = prepare_poll(p);
@@ -304,6 +316,7 @@ static void listen_to_daemons(void)
 		tracer_give_lock();
 		if (limit)
 			tracer_sets_limit();
+		begin = ky_clock_ns(CLOCK_MONOTONIC);
 		n = poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR) {
 			/* a filter installed after the last look: as if it had killed us */
@@ -313,6 +326,8 @@ static void listen_to_daemons(void)
 		if (look_for_main())
 			return;
 		look_for_filter();
+		if (n == 0 && tracer.filtered && was_no_wait(begin, timeout))
+			return; /* likewise */
 		if (n == 0 && timeout)
 			listener.main_ms = KY_MIN(listener.main_ms * 2, MAIN_MAX_MS);
 		if (n == 0 && timeout && listener.populate_ms > 0)

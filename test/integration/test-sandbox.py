@@ -302,6 +302,25 @@ def test_calls_that_are_not_made(k):
 
 
 @without_sanitizers
+def test_poll_that_is_not_made(k):
+    """The listener does not run all the time if poll() returns at once."""
+    app = k.spawn("sandbox", numbers()["poll"], "zero", "-")
+    k.expect(app, "ready")
+    wait_for(lambda: waits(app.pid), "the listener to be there")
+    k.let_go(app)
+    k.expect(app, "filtered")
+    wait_for(lambda: not listener(app.pid), "the listener to end")
+    for line in "child 1792", "done":
+        k.let_go(app)
+        k.expect(app, line)
+    k.let_go(app)
+    equal(app.wait(kymotest.TIMEOUT), 5, "exit status")
+    k.started.remove(app)
+    app.stdout.close()
+    app.stdin.close()
+
+
+@without_sanitizers
 def test_threads(k):
     """More threads than have prepared buffers record before the listener has seen the filter."""
     need_x86_64()
