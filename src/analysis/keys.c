@@ -106,7 +106,7 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 	bool is_whole = true;
 
 	k->key.len = 0;
-	k->key.max = KY_TEXT_MAX;
+	k->key.max = KY_KEY_TEXT_MAX;
 	for (size_t i = 0; i < k->n_parts; i++) {
 		const struct ky_key_part *p = &k->parts[i];
 
@@ -119,5 +119,8 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 		else
 			is_whole &= add_value(&k->key, &p->of_class[item->event->index], item);
 	}
-	return is_whole;
+	k->is_too_long = k->key.error == -EMSGSIZE;
+	if (k->is_too_long)
+		k->key.error = 0;
+	return is_whole && !k->is_too_long;
 }

@@ -10,6 +10,8 @@
 #include "reader/field.h"
 
 #define KY_KEYS_MAX 8
+#define KY_KEY_TEXT_MAX                                                                            \
+	((size_t)64 << 10) /* bytes of a key; few bytes of a trace may be any text */
 
 struct ky_key_part {
 	enum { KY_KEY_NAME, KY_KEY_STREAM, KY_KEY_FIELD } kind;
@@ -20,6 +22,7 @@ struct ky_keys {
 	struct ky_key_part parts[KY_KEYS_MAX];
 	size_t n_parts;
 	struct ky_buf key; /* the last one that was made, as text shows values */
+	bool is_too_long;  /* there is none, because it would have more than KY_KEY_TEXT_MAX */
 	char *unknown;	   /* owned; name of a field that no class has, or NULL */
 };
 
@@ -38,7 +41,7 @@ int ky_keys_init(
 void ky_keys_deinit(struct ky_keys *k);
 /*
  * Makes the key of an event: "-" in the place of a field that it does not have. Returns false if
- * any is missing.
+ * any is missing, or the key is too long. key.error: no memory.
  */
 bool ky_keys_make(struct ky_keys *k, const struct ky_item *item);
 

@@ -21,7 +21,7 @@ static int count_key(struct ky_tally *g, const struct ky_buf *key)
 			return 0;
 		}
 	}
-	if (g->table.n == KY_TALLY_MAX) {
+	if (g->table.n == KY_TALLY_MAX || g->n_text + key->len > KY_TALLY_TEXT_MAX) {
 		g->n_others++;
 		return 0;
 	}
@@ -30,9 +30,22 @@ static int count_key(struct ky_tally *g, const struct ky_buf *key)
 		free(group);
 		return -ENOMEM;
 	}
+	g->n_text += key->len;
 	group->n = 1;
 	group->len = key->len;
 	memcpy(group->key, key->data, key->len);
+	return 0;
+}
+
+static int count_item(struct grouping *g, const struct ky_item *item)
+{
+	ky_keys_make(&g->keys, item);
+	if (g->keys.key.error)
+		return -ENOMEM;
+	if (!g->keys.is_too_long)
+		return count_key(g->groups, &g->keys.key);
+	g->groups->n_events++;
+	g->groups->n_others++;
 	return 0;
 }
 
@@ -67,10 +80,8 @@ static int count_all(struct grouping *g, struct ky_cursor *cursor)
 	int r;
 
 	while ((r = ky_cursor_next(cursor, &item, &values)) > 0) {
-		if (item.kind == KY_ITEM_EVENT) {
-			ky_keys_make(&g->keys, &item);
-			r = g->keys.key.error ? -ENOMEM : count_key(g->groups, &g->keys.key);
-		}
+		if (item.kind == KY_ITEM_EVENT)
+			r = count_item(g, &item);
 		values.n = 0;
 		if (r < 0)
 			break;

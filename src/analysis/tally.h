@@ -9,7 +9,8 @@
 #include "base/htab.h"
 #include "reader/query.h"
 
-#define KY_TALLY_MAX 65536 /* further keys are counted as one */
+#define KY_TALLY_MAX	  65536		       /* further keys are counted as one, */
+#define KY_TALLY_TEXT_MAX ((uint64_t)64 << 20) /* and those beyond so many bytes of text */
 
 struct ky_tally_key {
 	struct ky_hnode node;
@@ -22,7 +23,8 @@ struct ky_tally {
 	struct ky_htab table;	    /* struct ky_tally_key */
 	struct ky_tally_key **by_n; /* owned; the most frequent first */
 	size_t n;
-	uint64_t n_events, n_others; /* n_others: of keys beyond the limit */
+	uint64_t n_events, n_others; /* n_others: of keys beyond the limits, or that are too long */
+	uint64_t n_text;	     /* bytes of keys */
 	char *unknown;		     /* owned; name of a field that no class has, or NULL */
 };
 

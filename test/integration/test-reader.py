@@ -530,12 +530,22 @@ def test_hostile_text(k):
     for command in (["view"], ["--json", "view"]):
         _, errors = raw(k, [CLI, *command, trace], status=1, preexec_fn=limit)
         equal(errors, b"kymo: cannot write the events: one has more than 64 MiB of text\n", f"{command}: errors")
-    for command in (["sql", trace, "SELECT a FROM e"], ["stat", trace, "--by=a"], ["export", trace, "--to=chrome", "-o", k.top / "x"]):
+    for command in (["sql", trace, "SELECT a FROM e"], ["export", trace, "--to=chrome", "-o", k.top / "x"]):
         raw(k, [CLI, *command], status=1, preexec_fn=limit)
     out, _ = raw(k, [CLI, "sql", trace, "--csv", "SELECT fields FROM events"], preexec_fn=limit)
     equal(out, b"fields\n\n", "the column fields")
-    # the reader does not go through the rest of an event that has too much
+    out, _ = raw(k, [CLI, "stat", trace, "--by=a"], preexec_fn=limit)
+    check(b" 1  of other values" in out, f"a value that is too long: {out[:300]}")
+    # values of 47 KB, each another one: the first have 64 MiB
     array = fields["member-classes"][0]["field-class"]
+    array["length"], array["element-field-class"]["member-classes"][0]["name"] = 16, "N" * 3000
+    n = 6000
+    trace = write(k.top / "values", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=struct.pack(f"<{n}H", *range(n)))
+    out, _ = raw(k, [CLI, "stat", trace, "--by=a"], preexec_fn=limit)
+    n_others = int(re.search(rb"(\d+)  of other values\n$", out)[1])
+    check(1000 < n - n_others < 1500, f"{n_others} of {n} are others")
+    array["length"], array["element-field-class"]["member-classes"][0]["name"] = 60000, "N" * 50000
+    # the reader does not go through the rest of an event that has too much
     array["length"] = 4_000_000
     trace = write(k.top / "rest", "".join(f"\x1e{json.dumps(f)}\n" for f in fragments), s=b"\1" * 500_000)
     for command in (["view"], ["--json", "view"]):
