@@ -37,6 +37,7 @@ static int print(struct cli *cli, const char *path, const struct ky_report_summa
 		kymo_value_set_u64(v, "size", (uint64_t)st.st_size);
 		kymo_value_set_u64(v, "events", s->n_events);
 		kymo_value_set_u64(v, "listed", s->n_listed);
+		kymo_value_set_u64(v, "too_long", s->n_long);
 		kymo_value_set_u64(v, "slices", s->n_slices);
 		kymo_value_set_u64(v, "discarded", s->totals.n_discarded);
 		cli_result(cli, v);
@@ -49,6 +50,9 @@ static int print(struct cli *cli, const char *path, const struct ky_report_summa
 	if (s->n_listed < s->n_events)
 		printf("%llu events are listed with their fields, the first half and the last; all are drawn\n",
 			(unsigned long long)s->n_listed);
+	if (s->n_long)
+		cli_warn(cli, "%llu event%s too much text: without their fields",
+			(unsigned long long)s->n_long, s->n_long == 1 ? " has" : "s have");
 	if (s->totals.n_discarded)
 		cli_warn(cli, "%llu event%s discarded", (unsigned long long)s->totals.n_discarded,
 			s->totals.n_discarded == 1 ? " was" : "s were");

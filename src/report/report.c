@@ -9,12 +9,21 @@
 #include "report/parts.h"
 #include "report/tracks.h"
 
-#define BLOCK	   65536    /* events of a part */
-#define MAX_SLICES 25000000 /* more are drawn coarsely: a browser could not hold them */
-#define COARSE	   65536    /* then, slices shorter than this part of the whole join others */
-#define N_BINS	   1024
-#define MAX_LOSSES 10000
-#define MAX_CPUS   4096
+#define BLOCK	   65536      /* events of a part */
+#define BLOCK_TEXT (16 << 20) /* bytes of text after which a part ends, too */
+/*
+ * Names are repeated with each element of an array, so a small hostile trace may have any amount of
+ * text. An event may have LINE_MAX bytes of it; all of them TEXT_MIN, and TEXT_PER_BYTE for each
+ * byte of their records.
+ */
+#define LINE_MAX      ((uint64_t)1 << 20)
+#define TEXT_MIN      ((uint64_t)64 << 20)
+#define TEXT_PER_BYTE 1024
+#define MAX_SLICES    25000000 /* more are drawn coarsely: a browser could not hold them */
+#define COARSE	      65536    /* then, slices shorter than this part of the whole join others */
+#define N_BINS	      1024
+#define MAX_LOSSES    10000
+#define MAX_CPUS      4096
 
 enum state { RUNNING, READY, WAITING, BLOCKED, N_STATES };
 
@@ -100,6 +109,8 @@ struct report {
 	int64_t block_ns, flow_ns, last_ns;
 	uint64_t n, n_listed, n_total, n_steps;
 	uint32_t n_flows;
+	uint64_t text_left; /* bytes that events may still have */
+	uint64_t n_long;    /* events whose text was left out */
 	bool is_truncated;
 	int error;
 };
@@ -686,12 +697,32 @@ static bool is_listed(const struct report *r, uint64_t i)
 	return r->n_total <= r->o->max_events || i < half || i >= r->n_total - half;
 }
 
+/* Adds the fields of an event, unless they have too much text. */
+static void put_line(struct report *r, const struct ky_item *item)
+{
+	struct ky_buf *b = &r->block.lines;
+	size_t begin = b->len;
+
+	r->text_left += item->bits / 8 * TEXT_PER_BYTE;
+	b->max = begin + KY_MIN(r->text_left, LINE_MAX);
+	ky_format_fields(&r->format, b, item);
+	b->max = 0;
+	if (b->error == -EMSGSIZE) {
+		b->error = 0;
+		b->len = begin;
+		ky_buf_puts(b, "(too much text: left out)");
+		r->n_long++;
+	}
+	r->text_left -= KY_MIN(r->text_left, (uint64_t)(b->len - begin));
+	ky_buf_append(b, "\n", 1);
+}
+
 static void list_event(
 	struct report *r, const struct ky_source_event *e, const struct ky_track *k, int64_t ns)
 {
 	struct block *b = &r->block;
 
-	if (b->n == BLOCK || (b->n && b->first + b->n != r->n))
+	if (b->n == BLOCK || b->lines.len >= BLOCK_TEXT || (b->n && b->first + b->n != r->n))
 		flush_block(r);
 	if (!b->n) {
 		b->first = r->n;
@@ -700,8 +731,7 @@ static void list_event(
 	ky_column_put(&b->gaps, (uint64_t)KY_MAX(ns - r->block_ns, 0));
 	ky_column_put(&b->classes, meaning_of(r, e->class)->name);
 	ky_column_put(&b->tracks, k->number);
-	ky_format_fields(&r->format, &b->lines, e->item);
-	ky_buf_append(&b->lines, "\n", 1);
+	put_line(r, e->item);
 	r->block_ns = ns;
 	b->n++;
 	r->n_listed++;
@@ -916,6 +946,7 @@ static int write_data(struct report *r, struct ky_report_summary *ret)
 	ky_source_totals(r->source, &ret->totals);
 	ret->n_events = r->n;
 	ret->n_listed = r->n_listed;
+	ret->n_long = r->n_long;
 	ret->n_slices = r->tracks.n_slices;
 	ret->is_truncated = r->is_truncated;
 	return write_head(r, &ret->totals);
@@ -977,6 +1008,7 @@ int ky_report_write_data(
 	r->to = to;
 	r->format.safe = true;
 	r->format.symbols = o->symbols;
+	r->text_left = TEXT_MIN;
 	e = prepare(r);
 	if (!e)
 		e = write_data(r, ret_summary);

@@ -28,6 +28,7 @@ struct ky_report_options {
 
 struct ky_report_summary {
 	uint64_t n_events, n_listed, n_slices;
+	uint64_t n_long;   /* of the listed events: those whose fields have too much text */
 	bool is_truncated; /* max_read was reached */
 	struct ky_totals totals;
 };

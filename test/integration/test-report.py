@@ -14,7 +14,7 @@ import struct
 import answers
 import kymotest
 from browser import Browser
-from kymotest import APPS, SANITIZED, check, equal, wait_for
+from kymotest import APPS, CLI, SANITIZED, check, equal, wait_for
 
 N = 50 if SANITIZED else 400
 PAGE = "page.html"
@@ -599,6 +599,26 @@ def test_page_without_browser(k):
     make_page(k, trace)
     equal(page.read_bytes() == before, True, "a page of the same trace is the same")
     equal(page.stat().st_mode & 0o777, 0o666 & ~current_umask(), "mode")
+
+
+def test_long_text(k):
+    """A report leaves out text of which a small trace would have gigabytes, and counts it."""
+    bits = lambda n, **more: {"type": "fixed-length-unsigned-integer", "length": n, "byte-order": "little-endian", **more}
+    struct_of = lambda name, field: {"type": "structure", "member-classes": [{"name": name, "field-class": field}]}
+    array = {"type": "static-length-array", "length": 400, "element-field-class": struct_of("N" * 80000, bits(1))}
+    fragments = ({"type": "preamble", "version": 2}, {"type": "clock-class", "name": "c", "id": "c", "frequency": 1000000000},
+        {"type": "data-stream-class", "default-clock-class-name": "c", "default-clock-class-id": "c",
+            "event-record-header-field-class": struct_of("t", bits(8, roles=["default-clock-timestamp"]))},
+        {"type": "event-record-class", "name": "e", "payload-field-class": struct_of("a", array)})
+    trace = k.top / "long"
+    trace.mkdir()
+    (trace / "metadata").write_text("".join(f"\x1e{json.dumps(f)}\n" for f in fragments))
+    n = 300
+    (trace / "s").write_bytes(bytes(51 * n))
+    limits = ["prlimit", "--cpu=20:20", *([] if SANITIZED else ["--as=500000000"])]
+    done = k.run([*limits, CLI, "report", trace, "-o", k.top / PAGE])
+    check(f"{n} events have too much text" in done.stderr, done.stderr)
+    check((k.top / PAGE).stat().st_size < 1 << 20, "the size of the page")
 
 
 def test_record(k):
