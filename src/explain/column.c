@@ -8,12 +8,23 @@
 #include "explain/stats.h"
 #include "explain/words.h"
 
+static double degree_of(const struct ky_column *c, double number)
+{
+	for (size_t i = 0; i < c->n_values; i++) {
+		if (c->degrees[i] == number)
+			return (double)i;
+	}
+	return NAN;
+}
+
 double ky_column_number(
 	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f)
 {
+	double number = f->type == KY_FACT_INT ? (double)f->number : f->real;
+
 	if (f->type == KY_FACT_TEXT)
 		return c->is_length ? (double)strlen(ky_texts_get(&w->x->names, f->text)) : NAN;
-	return f->type == KY_FACT_INT ? (double)f->number : f->real;
+	return c->is_degree ? degree_of(c, number) : number;
 }
 
 static size_t count_values(const struct ky_column *c)
@@ -35,7 +46,9 @@ static size_t count_values(const struct ky_column *c)
 	return n;
 }
 
-/* Numbers that are names of something, or one of few, have no size. */
+#define FEW_VALUES 4 /* through which a line can be shown to go */
+
+/* Numbers that are names of something have no size. */
 static bool is_size(const struct ky_column *c)
 {
 	bool has_text = false, is_hex = false;
@@ -44,8 +57,28 @@ static bool is_size(const struct ky_column *c)
 		has_text = has_text || c->facts[i].type == KY_FACT_TEXT;
 		is_hex = is_hex || c->facts[i].is_hex;
 	}
-	return !has_text && !is_hex && c->n_values > KY_MANY_VALUES &&
+	return !has_text && !is_hex && c->n_values >= FEW_VALUES &&
 	       (c->key.kind < KY_TRAIT_THREAD || c->key.kind > KY_TRAIT_CALLER);
+}
+
+/* Distances between few numbers mean little: their order counts. */
+static void set_degrees(struct ky_column *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n && n < c->n_values; i++) {
+		size_t k = 0;
+
+		while (k < n && c->degrees[k] != c->numbers[i])
+			k++;
+		if (k == n)
+			c->degrees[n++] = c->numbers[i];
+	}
+	c->n_values = n;
+	ky_stats_sort(c->degrees, n);
+	for (size_t i = 0; i < c->n; i++)
+		c->numbers[i] = degree_of(c, c->numbers[i]);
+	c->is_degree = true;
 }
 
 void ky_column_free(struct ky_column *c)
@@ -94,6 +127,10 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 	}
 	c->n_values = count_values(c);
 	c->is_number = is_length || is_size(c);
+	if (c->is_number && !is_length && c->n_values <= KY_MANY_VALUES) {
+		c->is_number = false;
+		set_degrees(c);
+	}
 	return 0;
 }
 
@@ -104,6 +141,12 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 
 	ky_buf_printf(b, "%s%s%s%s", c->is_length ? "length of " : "", field,
 		*field && *of ? " of " : "", of);
+	if (c->by) {
+		const struct ky_column by = {.key = w->x->keys.v[c->by - 1]};
+
+		ky_buf_puts(b, " × ");
+		ky_column_put(b, w, &by);
+	}
 }
 
 static int rank_of(const struct ky_column *c)
@@ -156,9 +199,11 @@ double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, 
 	*ret_n = 0;
 	for (size_t i = 0; numbers && i < n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(v[i], key);
+		const struct ky_fact *by = c->by ? ky_instance_fact(v[i], c->by - 1) : NULL;
+		double factor = by ? ky_column_number(w, c, by) : c->by ? NAN : 1;
 
-		if (fact && !isnan(ky_column_number(w, c, fact)))
-			numbers[(*ret_n)++] = ky_column_number(w, c, fact);
+		if (fact && !isnan(ky_column_number(w, c, fact) * factor))
+			numbers[(*ret_n)++] = ky_column_number(w, c, fact) * factor;
 	}
 	if (numbers)
 		ky_stats_sort(numbers, *ret_n);

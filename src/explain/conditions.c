@@ -51,7 +51,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		return r;
 	if (!c.n || c.n_values < 2)
 		r = 0;
-	else if (c.is_number)
+	else if (c.is_number || c.is_degree)
 		r = ky_sizes_test(w, &c, key);
 	if (!r && c.is_number && !is_length && c.key.kind <= KY_TRAIT_OUTER)
 		r = ky_residues_test(w, &c, key);
@@ -83,6 +83,30 @@ static bool is_of_events(const struct ky_finding *f)
 {
 	return f->kind == KY_FINDING_COUNT || f->kind == KY_FINDING_NEW ||
 	       f->kind == KY_FINDING_EVENT;
+}
+
+static bool is_below(const struct ky_search *w, const struct ky_component *c, uint32_t above)
+{
+	while (c->number != above && c->parent)
+		c = ky_component_get(&w->x->components, c->parent);
+	return c->number == above;
+}
+
+/*
+ * Whether an event comes outside of what the finding is about: it may be the reason, as a conflict
+ * is for a pause. Events inside follow from it.
+ */
+static bool is_apart(const struct ky_search *w, uint32_t name)
+{
+	for (uint32_t k = 1; k <= w->x->components.all.n; k++) {
+		const struct ky_component *c = ky_component_get(&w->x->components, k);
+
+		if (c->a != name && c->b != name)
+			continue;
+		if (c->kind != KY_PART_WAY || is_below(w, c, w->f->component))
+			return false;
+	}
+	return true;
 }
 
 static bool is_in_path(const struct ky_search *w, uint32_t name)
@@ -139,8 +163,9 @@ static int test_fields(struct ky_search *w)
 		/* Two runs have other threads, processes and processors. */
 		if (is_of_two_traces(w) && kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU)
 			continue;
-		/* An event that comes more often is a finding of its own. */
-		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]))
+		/* A span that comes more often is a finding of its own. */
+		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]) &&
+			!is_apart(w, w->x->keys.v[key].name))
 			continue;
 		if (is_first_after_itself(w, &w->x->keys.v[key]) ||
 			is_other_call(w, &w->x->keys.v[key]))
@@ -286,6 +311,8 @@ int ky_conditions_find(
 	w.typical_ns = mean_finding(f, d->group->typical, d->group->n_typical, &w.typical_median);
 	w.all_ns = mean_finding(f, all, n_all, &median);
 	r = test_fields(&w);
+	if (!r)
+		r = ky_products_test(&w);
 	if (!r)
 		r = ky_both_test(&w);
 	if (!r)

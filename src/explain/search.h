@@ -57,8 +57,14 @@ bool ky_search_is_inside(const struct ky_search *w, uint32_t name);
 
 struct ky_column {
 	struct ky_trait_key key;
+	/* A product: 1 + the key of the other factor, or 0; what it has to explain. */
+	uint32_t by;
+	double min_explained;
 	bool is_number; /* a size, not one of few values */
-	bool is_length; /* the length of a text */
+	/* One of few numbers, which may be names or degrees. numbers: their order, from 0. */
+	bool is_degree;
+	double degrees[KY_MANY_VALUES]; /* in ascending order */
+	bool is_length;			/* the length of a text */
 	size_t n;
 	struct ky_instance *
 		*instances;    /* owned; in order of their begins; all that have the field */
@@ -103,6 +109,8 @@ bool ky_column_is_duration(const struct ky_column *c);
 /* --- the kinds: 0 or -ENOMEM --- */
 
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+/* Products of two sizes, which alone are no conditions. After the fields alone. */
+int ky_products_test(struct ky_search *w);
 /* Numbers with one remainder, or one bit. */
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key);

@@ -158,12 +158,21 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 	struct ky_buf b = {0};
 	char slope[32];
 
+	condition.is_law = is_law(e);
+	if (c->is_degree) {
+		ky_buf_printf(&b, "the %s ", e->slope > 0 ? "greater" : "smaller");
+		ky_column_put(&b, w, c);
+		ky_buf_puts(&b, ", the longer");
+		condition.n_brief = b.len;
+		ky_buf_printf(&b, " (r² = %.2f)", e->r2);
+		ky_search_add(w, condition, &b);
+		return;
+	}
 	ky_buf_puts(&b, "grows with ");
 	ky_column_put(&b, w, c);
 	ky_buf_printf(
 		&b, ": %s for each 1 more", ky_words_duration(slope, sizeof(slope), e->slope));
 	condition.n_brief = b.len;
-	condition.is_law = is_law(e);
 	ky_buf_printf(&b, " (r² = %.2f); it is %.4g in these, %.4g in typical ones", e->r2, mean_a,
 		mean_t);
 	ky_search_add(w, condition, &b);
@@ -203,6 +212,12 @@ static double explained_by_threshold(
 	return explained;
 }
 
+static bool is_growth(const struct size_effect *e)
+{
+	return is_law(e) ||
+	       (e->r2 > .85 && e->linear > .4 && (e->explained > .3 || e->linear > .7));
+}
+
 static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const double *a, size_t na, const double *b, size_t nb)
 {
@@ -216,7 +231,13 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 	w->n_tests += 2;
 	if (r < 0)
 		return r;
-	if (is_law(&e) || (e.r2 > .85 && e.linear > .4 && (e.explained > .3 || e.linear > .7))) {
+	/* Few numbers may be names: only that they are in order shows that they are none. */
+	if (c->by || c->is_degree) {
+		if (is_growth(&e) && KY_MAX(e.explained, e.linear) >= c->min_explained)
+			add_growth(w, c, &e, p, mean_a, mean_b);
+		return w->error;
+	}
+	if (is_growth(&e)) {
 		add_growth(w, c, &e, p, mean_a, mean_b);
 		return 0;
 	}

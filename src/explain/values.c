@@ -253,6 +253,9 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, const str
 		ky_buf_puts(&b, ", known at the end only");
 	condition.n_brief = b.len;
 	condition.contrast = ky_search_contrast(w, p->affected, p->typical);
+	/* Something else that comes says less than what is known of the instance. */
+	if (is_presence && w->f->kind != KY_FINDING_LONGER)
+		condition.contrast *= .8;
 	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(w, c, p)) {
 		condition.is_law = true;
 		condition.rank = 1;

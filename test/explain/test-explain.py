@@ -135,6 +135,37 @@ def test_nested():
     check(Program(1).make(work), "db:query itself takes 8", "instead of 30 us, with no event in it", "of the extra time)")
 
 
+def test_product():
+    """Work on two dimensions grows with their product."""
+    def work(p, i, f):
+        p.spend(f["width"] * f["height"] / 100)
+    check(Program(94, n=500).make(work, lambda p, i: {"width": p.r.randrange(10, 200), "height": p.r.randrange(10, 200),
+                                                      "quality": p.r.randrange(100)}),
+          "grows with ", "width", " × ", "height", ": 10")
+
+
+def test_degrees():
+    """Few numbers are degrees of something, if the times are in their order."""
+    def work(p, i, f):
+        p.spend({1: 390, 5: 330, 6: 270, 7: 190, 8: 140}[f["prio"]] * math.exp(.3 * p.r.gauss(0, 1)))
+    check(Program(95, n=500).make(work, lambda p, i: {"prio": p.r.choice([1, 5, 6, 7, 8]), "kind": p.r.randrange(6)}),
+          " — the smaller prio, the longer")
+
+
+def test_reason_of_a_pause():
+    """A pause follows an event, which is named with it."""
+    def work(p, i, f):
+        p.spend(30)
+        if p.r.random() < .05:
+            p.event("tx:conflict", row=p.r.randrange(99))
+            p.spend(2)
+            p.begin("tx:pause")
+            p.spend(900)
+            p.event("tx:alarm")
+            p.end("tx:pause")
+    check(Program(96).make(work), "it runs tx:pause, which typical ones do not (once, ", " — when tx:conflict comes in it (")
+
+
 def test_deeply_nested():
     """Spans within 64 others of their name are left out: each event would be added to all."""
     thread = (200, 60, "worker")

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sizes together: width × height. Work on two dimensions grows with the product, and with
+ * neither of them alone.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "explain/search.h"
+
+#define MAX_FACTORS 8
+#define MIN_BETTER  .2 /* more than one of the fields known at the begin explains */
+
+struct factor {
+	uint32_t key;
+	struct ky_column column;
+};
+
+static bool may_be_factor(const struct ky_trait_key *key)
+{
+	return key->kind == KY_TRAIT_BEGIN || key->kind == KY_TRAIT_OUTER;
+}
+
+static bool is_factor(const struct ky_column *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (!(c->numbers[i] >= 0))
+			return false;
+	}
+	return c->is_number && c->n > 20 && !ky_column_rises(c);
+}
+
+static int find_factors(struct ky_search *w, struct factor *v, size_t *ret_n)
+{
+	for (uint32_t key = 0; key < w->x->keys.n && *ret_n < MAX_FACTORS; key++) {
+		struct factor *f = &v[*ret_n];
+		int r = may_be_factor(&w->x->keys.v[key])
+				? ky_column_make(w, &f->column, key, false)
+				: 1;
+
+		if (r < 0)
+			return r;
+		f->key = key;
+		if (!r && is_factor(&f->column))
+			(*ret_n)++;
+		else if (!r)
+			ky_column_free(&f->column);
+	}
+	return 0;
+}
+
+/* The instances that have both. 0 or -ENOMEM; then there is nothing to free. */
+static int multiply(
+	struct ky_search *w, struct ky_column *c, const struct factor *a, const struct factor *b)
+{
+	int r = ky_column_make(w, c, a->key, false);
+	size_t n = 0;
+
+	if (r < 0)
+		return r;
+	c->by = b->key + 1;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(c->instances[i], b->key);
+
+		if (!fact || fact->type == KY_FACT_TEXT)
+			continue;
+		c->instances[n] = c->instances[i];
+		c->ns[n] = c->ns[i];
+		c->numbers[n++] = c->numbers[i] * ky_column_number(w, &b->column, fact);
+	}
+	c->n = n;
+	return 0;
+}
+
+static double best_field(const struct ky_search *w)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < w->found.n; i++) {
+		if (w->found.v[i].about == KY_ABOUT_FIELD && !w->found.v[i].rank)
+			most = KY_MAX(most, w->found.v[i].explained);
+	}
+	return most;
+}
+
+int ky_products_test(struct ky_search *w)
+{
+	struct factor v[MAX_FACTORS];
+	double most = best_field(w) + MIN_BETTER;
+	size_t n = 0;
+	int r = most < 1 ? find_factors(w, v, &n) : 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		for (size_t k = i + 1; k < n && !r; k++) {
+			struct ky_column c;
+
+			r = multiply(w, &c, &v[i], &v[k]);
+			if (r < 0)
+				break;
+			c.min_explained = most;
+			if (c.n > 20)
+				r = ky_sizes_test(w, &c, v[i].key);
+			ky_column_free(&c);
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		ky_column_free(&v[i].column);
+	return r ? r : w->error;
+}
