@@ -12,6 +12,7 @@
 struct ky_window {
 	struct ky_instance *instance;
 	uint32_t thread;
+	uint32_t giver; /* the thread that had an asynchronous instance before */
 	int64_t from, to;
 	uint32_t prefix;       /* component that the window's time belongs to */
 	bool is_instance;      /* it begins and ends with the instance's own events */
@@ -96,14 +97,20 @@ void ky_account_end_instance(
 
 /* All windows of the chosen instances, in their timelines. 0 or a negative errno. */
 int ky_windows_make(struct ky_account *a);
-void ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread, int64_t from,
-	int64_t to, uint32_t prefix, bool is_instance);
+/* NULL without memory. */
+struct ky_window *ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread,
+	int64_t from, int64_t to, uint32_t prefix, bool is_instance);
+/* Whether that thread wakes the window's only by giving it the instance. */
+bool ky_window_is_given(struct ky_account *a, const struct ky_window *w, uint32_t waker);
 /* Opens those that begin within the stretch that ends now. */
 void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns);
 void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, size_t strip);
-/* Adds the stretch from the thread's newest event to this one, whose name is b. */
+/*
+ * Adds the stretch from the thread's newest event to this one, whose name is b. Until condition_ns,
+ * the thread waits for a condition; INT64_MIN: it does not.
+ */
 void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
-	uint32_t b, bool is_condition);
+	uint32_t b, int64_t condition_ns);
 void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct ky_frame *f);
 /* Closes the frames from index n on. */
 void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64_t ns);
@@ -159,7 +166,8 @@ void ky_before_add_traits(struct ky_account *a, struct ky_instance *i, int64_t t
 
 void ky_account_charge_condition(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
-void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t);
+/* Of what is off the processor, the part after from. */
+void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t from);
 /* held: the mutex, as the process knows it that held it. */
 void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
 	const struct ky_mutex *mutex, const struct ky_mutex *held, int64_t from, int64_t to);
@@ -174,6 +182,8 @@ struct ky_mutex *ky_locking_lend(
 /* The end of a wait for a condition that this event shows, or NULL. */
 const struct ky_wake *ky_locking_find_wake(
 	const struct ky_timeline *t, const struct ky_source_event *e);
+/* When the condition was met that the thread waited for until this event. */
+int64_t ky_locking_met_ns(const struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
 
 /* --- async.c and stages.c --- */
 

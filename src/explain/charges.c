@@ -54,15 +54,17 @@ static void add_wait(struct ky_account *a, struct ky_instance *i, const struct k
 		ky_account_check(a, ky_vec_add(&i->waits, *wait));
 }
 
-static void add_load(struct ky_account *a, struct ky_instance *i, uint32_t component, int64_t ns)
+static void add_load(struct ky_account *a, struct ky_instance *i, uint32_t component, int64_t ns,
+	int64_t peers_ns)
 {
 	for (size_t k = 0; k < i->loads.n; k++) {
 		if (i->loads.v[k].component == component) {
 			i->loads.v[k].ns += ns;
+			i->loads.v[k].peers_ns += peers_ns;
 			return;
 		}
 	}
-	ky_account_check(a, ky_vec_add(&i->loads, (struct ky_load){component, ns}));
+	ky_account_check(a, ky_vec_add(&i->loads, (struct ky_load){component, ns, peers_ns}));
 }
 
 /* The three kinds of waits: for a mutex, for a thread, for a processor. */
@@ -89,7 +91,8 @@ static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_
 	else
 		ky_charge_processor(&a->machine, &c, wait->processor, t->thread, from, to);
 	if (c.load_ns)
-		add_load(a, w->instance, component, KY_MIN(c.load_ns, to - from));
+		add_load(a, w->instance, component, KY_MIN(c.load_ns, to - from),
+			KY_MIN(c.peers_ns, to - from));
 	add_wait(a, w->instance,
 		&(struct ky_wait){.component = component,
 			.n = 1,
@@ -105,10 +108,13 @@ void ky_account_charge_condition(
 	const struct wait_for wait = {.thread = wake->thread};
 	struct ky_history *last = t->history.n ? &t->history.v[t->history.n - 1] : NULL;
 
-	for (size_t i = 0; i < t->active.n; i++)
+	for (size_t i = 0; i < t->active.n; i++) {
+		if (ky_window_is_given(a, t->active.v[i], wake->thread))
+			continue;
 		charge(a, t, t->active.v[i],
 			ky_window_child(a, ky_window_top(t->active.v[i]), KY_PART_CONDITION, 0, 0),
 			&wait, t->last_ns, ns);
+	}
 	/* Others that wait for this thread pass their wait on. */
 	if (last && last->state == KY_STATE_RUNNING) {
 		last->state = KY_STATE_CONDITION;
@@ -116,7 +122,7 @@ void ky_account_charge_condition(
 	}
 }
 
-void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t)
+void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t from)
 {
 	for (size_t k = 0; k < t->off.n && !ky_timeline_is_locking(t); k++) {
 		const struct ky_off *off = &t->off.v[k];
@@ -127,7 +133,7 @@ void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t)
 		for (size_t i = 0; i < t->active.n; i++)
 			charge(a, t, t->active.v[i],
 				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),
-				&wait, off->from, off->to);
+				&wait, KY_MAX(off->from, from), off->to);
 	}
 }
 

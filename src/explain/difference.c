@@ -803,14 +803,26 @@ static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 	return KY_MIN(1, rest->n_tests * ky_stats_binomial((size_t)rest->n, (size_t)k, q));
 }
 
+/* A call of a library, in which a thread waits for work. */
+static bool is_pickup(const struct ky_difference *d, const struct ky_component *c)
+{
+	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT &&
+	       ky_source_is_library(ky_texts_get(&d->x->names, c->a));
+}
+
 /*
  * Time of an asynchronous instance outside of its stages: nobody works on it until some thread
  * wakes and takes it. A place is no reason for that.
  */
 static bool is_between_stages(const struct ky_difference *d, const struct ky_finding *f)
 {
-	return d->x->is_async && component(d->x, f->component)->parent == KY_ROOT &&
-	       component(d->x, f->component)->kind == KY_PART_WAY;
+	const struct ky_component *c = component(d->x, f->component);
+
+	if (!d->x->is_async || !c->parent)
+		return false;
+	return is_pickup(d, c) ||
+	       (c->kind == KY_PART_WAY &&
+		       (c->parent == KY_ROOT || is_pickup(d, component(d->x, c->parent))));
 }
 
 static bool is_long(

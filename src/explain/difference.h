@@ -76,6 +76,7 @@ struct ky_finding {
 	bool is_in_tail; /* its times in slow instances are the tail of its times in all of them */
 	bool is_valid;
 	bool is_shown;
+	bool is_tracer;	  /* not shown: the tracer itself caused it */
 	char *executed;	  /* what CPU samples say of it: owned, or NULL */
 	bool is_executed; /* in shorter instances they say something else */
 	KY_VEC(struct ky_condition) conditions;

@@ -172,6 +172,20 @@ static bool has_strong_condition(const struct ky_group *g, const struct ky_findi
 	return false;
 }
 
+/* Whether it is ready while the tracer runs: that is no property of the program. */
+static bool is_of_tracer(const struct ky_explain *x, const struct ky_finding *f)
+{
+	struct ky_culprits c = {0};
+	int64_t ns = 0;
+
+	if (ky_finding_part(x, f) == KY_PART_READY && !ky_culprits_find(&c, x, f)) {
+		for (size_t i = 0; i < c.v.n; i++)
+			ns += ky_explain_is_tracer(x, c.v.v[i].thread) ? c.v.v[i].ns : 0;
+	}
+	ky_culprits_deinit(&c);
+	return 2 * ns > c.ns;
+}
+
 static int compare_groups(struct ky_explanation *e, struct ky_difference *d, size_t i,
 	struct ky_instance *const *all, size_t n)
 {
@@ -189,6 +203,8 @@ static int compare_groups(struct ky_explanation *e, struct ky_difference *d, siz
 			      (f->is_valid || f->is_executed || has_strong_condition(d->group, f));
 		if (!r && f->is_shown)
 			r = ky_sentence_make(&e->x, f);
+		f->is_tracer = !r && f->is_shown && is_of_tracer(&e->x, f);
+		f->is_shown = f->is_shown && !f->is_tracer;
 	}
 	return r;
 }
@@ -545,12 +561,22 @@ static double percent(double share)
 	return round(100 * KY_MIN(1, share));
 }
 
+static bool is_of_peers(const struct ky_difference *d)
+{
+	double peers = 0;
+
+	for (size_t i = 0; i < d->n_slow; i++)
+		peers += (double)ky_instance_peers(d->slow[i]);
+	return peers > .5 * mean_load(d->slow, d->n_slow) * (double)d->n_slow;
+}
+
 /* The load is beside the extra time, which is measured without it. */
 static void put_load(struct ky_buf *b, const struct ky_explanation *e)
 {
 	if (!ky_explanation_is_net(e))
 		return;
-	ky_buf_puts(b, "; besides, other programs run on its processor instead, for ");
+	ky_buf_printf(b, "; besides, %s run on its processor instead, for ",
+		is_of_peers(e->c->chosen) ? "threads with the same span" : "other programs");
 	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, false));
 	ky_buf_puts(b, " instead of ");
 	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, true));
@@ -671,8 +697,11 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	else
 		ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
 			e->question.span, e->c->part < 1 ? "most of " : "");
-	if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
-		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
+	if (e->c->part >= 1 && f && f->is_tracer) {
+		ky_buf_printf(b, ", but for %.0f %% of the extra time ", percent(f->share));
+		ky_buf_puts(b, f->clause);
+	} else if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
+		   (double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
 		ky_buf_printf(b,
 			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
 			percent(f->share), percent(f->typical_share));

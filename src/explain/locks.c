@@ -70,6 +70,20 @@ static int add_closed(struct ky_mutex *m, struct ky_hold hold, int64_t ns)
 	return ky_vec_add(&m->closed, hold);
 }
 
+static void note_end(struct ky_mutex *m, const struct ky_hold *h, int64_t ns)
+{
+	m->last.thread = h->thread;
+	m->last.from = h->from;
+	m->last.to = ns;
+}
+
+int64_t ky_mutex_end_of_hold(const struct ky_mutex *m, uint32_t thread, int64_t from, int64_t ns)
+{
+	bool is_last = m->last.thread == thread && m->last.from == from;
+
+	return is_last ? KY_MIN(m->last.to, ns) : ns;
+}
+
 int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns)
 {
 	struct ky_hold *h = find_hold(m, thread), hold;
@@ -81,6 +95,7 @@ int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns)
 		return 0;
 	}
 	hold = *h;
+	note_end(m, h, ns);
 	if (!m->held_to) {
 		m->held_from = hold.from;
 		m->held_to = ns;
@@ -94,8 +109,10 @@ int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns)
 	struct ky_hold *h = find_hold(m, thread);
 	int r = h ? add_closed(m, *h, ns) : 0;
 
-	if (h)
+	if (h) {
+		note_end(m, h, ns);
 		h->is_lent = true;
+	}
 	return r;
 }
 

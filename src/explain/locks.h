@@ -33,6 +33,11 @@ struct ky_mutex {
 	struct ky_mutex *alias;	    /* perhaps the same mutex, in another process */
 	uint32_t n_agree, n_differ; /* how often the alias did as if it were, and not */
 	int64_t held_from, held_to; /* a hold that is to be compared with the alias's; or 0 */
+	/* the newest hold that ended */
+	struct {
+		uint32_t thread;
+		int64_t from, to;
+	} last;
 	KY_VEC(struct ky_hold) open;
 	KY_VEC(struct ky_hold) closed; /* in order of their ends; only if it is contended */
 };
@@ -50,6 +55,8 @@ int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns);
 /* The thread waits for a condition, until it has the mutex again. */
 int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns);
 void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns);
+/* When the hold ended that this thread began then; no later than ns, where it has not. */
+int64_t ky_mutex_end_of_hold(const struct ky_mutex *m, uint32_t thread, int64_t from, int64_t ns);
 /* Whether other threads of the process held it in that time. */
 bool ky_mutex_was_held(const struct ky_mutex *m, uint32_t waiter, int64_t from, int64_t to);
 /* A thread begins to wait for it. */

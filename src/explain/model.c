@@ -379,6 +379,22 @@ int64_t ky_instance_load(const struct ky_instance *i)
 	return ns;
 }
 
+int64_t ky_instance_peers(const struct ky_instance *i)
+{
+	int64_t ns = 0;
+
+	for (size_t k = 0; k < i->loads.n; k++)
+		ns += i->loads.v[k].peers_ns;
+	return ns;
+}
+
+bool ky_explain_is_tracer(const struct ky_explain *x, uint32_t thread)
+{
+	const char *name = ky_texts_get(&x->names, x->threads.v[thread]->name);
+
+	return !strcmp(name, "kymo") || !strncmp(name, "kymo-", 5);
+}
+
 void ky_instance_set_net(const struct ky_explain *x, struct ky_instance *i, bool is_net)
 {
 	if (i->is_net == is_net)

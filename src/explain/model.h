@@ -121,7 +121,7 @@ struct ky_blame {
 	uint32_t via;  /* a name: who else waits in between; or 0 */
 	uint64_t caller;
 	int64_t ns;
-	bool is_load; /* the thread is of another program, which ran instead */
+	bool is_load; /* the thread has no part in what is asked, and ran instead */
 };
 
 struct ky_wait {
@@ -132,10 +132,11 @@ struct ky_wait {
 	int64_t charged; /* to threads, all together */
 };
 
-/* Time of a wait in which other programs ran instead: the machine's load. */
+/* Time of a wait in which others ran instead, who have no part in what is asked: a load. */
 struct ky_load {
 	uint32_t component; /* LOCK, CONDITION, READY, WAIT */
 	int64_t ns;
+	int64_t peers_ns; /* of it: threads that have the same span */
 };
 
 /* How long spans of other threads with this name ran at the same time. */
@@ -264,8 +265,11 @@ int ky_instance_add_time(
 	struct ky_instance *i, uint32_t component, int64_t from, int64_t to, int64_t off_ns);
 /* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */
 int ky_instance_close(struct ky_explain *x, struct ky_instance *i);
-/* The time of its loads, in all. */
+/* The time of its loads, in all; of peers alone. */
 int64_t ky_instance_load(const struct ky_instance *i);
+int64_t ky_instance_peers(const struct ky_instance *i);
+/* Whether the thread is the tracer's: of its programs, or within the application. */
+bool ky_explain_is_tracer(const struct ky_explain *x, uint32_t thread);
 /* Takes its loads out of its time and its parts, or adds them again. It is closed. */
 void ky_instance_set_net(const struct ky_explain *x, struct ky_instance *i, bool is_net);
 

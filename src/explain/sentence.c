@@ -525,6 +525,7 @@ static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct w
 	char text[KY_TEXTS_LENGTH + 64];
 
 	if (!w->is_several) {
+		ky_buf_puts(b, ky_explain_is_tracer(x, w->thread) ? "the tracer's " : "");
 		ky_buf_puts(b, ky_words_thread(x, text, sizeof(text), w->thread));
 		return;
 	}

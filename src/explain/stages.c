@@ -169,10 +169,20 @@ static size_t first_stage(const struct ky_account *a, uint64_t id)
 	return lo;
 }
 
+static void add_window(struct ky_account *a, struct ky_instance *i, uint32_t giver, uint32_t thread,
+	int64_t from, int64_t to, uint32_t prefix)
+{
+	struct ky_window *w = ky_windows_new(a, i, thread, from, to, prefix, false);
+
+	if (w)
+		w->giver = giver;
+}
+
 /* Stages that begin within another one are part of it. */
 void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i)
 {
 	int64_t at = i->begin_ns;
+	uint32_t giver = i->thread;
 
 	for (size_t k = first_stage(a, i->id); k < a->stages.n; k++) {
 		const struct ky_stage *s = &a->stages.v[k];
@@ -182,11 +192,12 @@ void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i)
 			break;
 		if (s->from < at || s->to > i->end_ns)
 			continue;
-		ky_windows_new(a, i, s->thread, at, s->from, KY_ROOT, false);
+		add_window(a, i, giver, s->thread, at, s->from, KY_ROOT);
 		c = ky_window_child(a, KY_ROOT, KY_PART_SPAN, s->name, 0);
 		ky_account_check(a, ky_instance_add(i, c, 1, 0));
-		ky_windows_new(a, i, s->end_thread, s->from, s->to, c, false);
+		add_window(a, i, s->thread, s->end_thread, s->from, s->to, c);
 		at = s->to;
+		giver = s->end_thread;
 	}
-	ky_windows_new(a, i, i->end_thread, at, i->end_ns, KY_ROOT, false);
+	add_window(a, i, giver, i->end_thread, at, i->end_ns, KY_ROOT);
 }

@@ -275,6 +275,13 @@ static size_t find_history(const struct ky_history *v, size_t n, int64_t ns)
 	return lo ? lo - 1 : 0;
 }
 
+uint32_t ky_timeline_span_at(const struct ky_timeline *t, int64_t ns)
+{
+	size_t i = t->history.n ? find_history(t->history.v, t->history.n, ns) : 0;
+
+	return i < t->history.n && t->history.v[i].ns <= ns ? t->history.v[i].span : 0;
+}
+
 /* To what a thread did while it ran: nobody else is to blame for that. */
 static void charge_work(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
 	int64_t to, const struct link *link)
@@ -308,8 +315,17 @@ static bool is_foreign(const struct ky_machine *m, uint32_t thread, uint32_t of)
 	bool had_event = thread < m->timelines.n && m->timelines.v[thread] &&
 			 m->timelines.v[thread]->had_event;
 
-	return t->process != m->x->threads.v[of]->process &&
-	       !m->x->threads.v[t->process]->is_program && !(had_event && m->x->has_others);
+	return ky_explain_is_tracer(m->x, thread) ||
+	       (t->process != m->x->threads.v[of]->process &&
+		       !m->x->threads.v[t->process]->is_program &&
+		       !(had_event && m->x->has_others));
+}
+
+/* Threads that have the same span share the processors, whatever makes one of them slow. */
+static bool is_peer(const struct ky_machine *m, uint32_t thread, uint32_t of)
+{
+	return !m->x->is_async && m->x->threads.v[thread]->n_instances &&
+	       m->x->threads.v[of]->n_instances;
 }
 
 /* Which thread ran from the entry on. The newest may have left since, in a gap. */
@@ -342,10 +358,13 @@ static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint3
 		int64_t begin = KY_MAX(from, h->ns);
 		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
 		uint32_t thread = who_ran(m, p, i, waiter);
+		bool is_of_peer;
 
 		if (thread == UINT32_MAX || thread == waiter || end <= begin)
 			continue;
-		below.is_load = is_foreign(m, thread, waiter);
+		is_of_peer = is_peer(m, thread, waiter);
+		below.is_load = is_of_peer || is_foreign(m, thread, waiter);
+		c->peers_ns += is_of_peer ? end - begin : 0;
 		c->load_ns += below.is_load ? end - begin : 0;
 		if (link->depth && !is_of_process(m, thread, waiter))
 			continue;

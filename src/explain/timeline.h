@@ -101,7 +101,9 @@ struct ky_charge {
 	void *arg;
 	unsigned budget;    /* steps that are left */
 	unsigned n_holders; /* of the first mutex */
-	int64_t load_ns;    /* of it, in which a thread could run, and other programs did */
+	/* of it, in which a thread could run, and others did, who have no part in it */
+	int64_t load_ns;
+	int64_t peers_ns; /* of that: threads with the same span */
 };
 
 struct ky_processor {
@@ -131,6 +133,8 @@ void ky_machine_deinit(struct ky_machine *m);
 
 /* The name of the innermost span, an asynchronous one if there is no other; or 0. */
 uint32_t ky_timeline_span(const struct ky_timeline *t);
+/* The innermost span at that time, as struct ky_history has it; or 0. */
+uint32_t ky_timeline_span_at(const struct ky_timeline *t, int64_t ns);
 bool ky_timeline_is_locking(const struct ky_timeline *t);
 /* Takes note of the thread's state from now on. 0 or -ENOMEM. */
 int ky_timeline_note(struct ky_timeline *t, int64_t ns);

@@ -2,8 +2,8 @@
 /* Windows of instances, and the components of the stretches in them. */
 #include "explain/accounting.h"
 
-void ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread, int64_t from,
-	int64_t to, uint32_t prefix, bool is_instance)
+struct ky_window *ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread,
+	int64_t from, int64_t to, uint32_t prefix, bool is_instance)
 {
 	struct ky_timeline *t = ky_machine_timeline(&a->machine, thread);
 	struct ky_window *w = calloc(1, sizeof(*w));
@@ -11,15 +11,25 @@ void ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread
 	if (!t || !w || ky_vec_add(&a->windows, w) < 0) {
 		free(w);
 		ky_account_check(a, -ENOMEM);
-		return;
+		return NULL;
 	}
 	w->instance = i;
-	w->thread = thread;
+	w->thread = w->giver = thread;
 	w->from = from;
 	w->to = to;
 	w->prefix = prefix;
 	w->is_instance = is_instance;
 	ky_account_check(a, ky_vec_add(&t->windows, w));
+	return w;
+}
+
+bool ky_window_is_given(struct ky_account *a, const struct ky_window *w, uint32_t waker)
+{
+	const struct ky_timeline *t = w->giver == waker && w->giver != w->thread
+					      ? ky_machine_timeline(&a->machine, waker)
+					      : NULL;
+
+	return t && !ky_timeline_span_at(t, w->from);
 }
 
 static int compare_windows(const void *a, const void *b)
@@ -111,11 +121,11 @@ void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns)
 	}
 }
 
-/* Part [from, to] of the stretch, where the thread did not run; count: of the stretch. */
+/* The part from begin on, where the thread did not run; count: of the stretch. */
 static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_off *off,
-	uint32_t way_a, uint32_t way_b)
+	int64_t begin, uint32_t way_a, uint32_t way_b)
 {
-	int64_t from = KY_MAX(off->from, w->from), to = KY_MIN(off->to, w->to);
+	int64_t from = KY_MAX(off->from, begin), to = KY_MIN(off->to, w->to);
 	uint32_t c;
 
 	if (from >= to)
@@ -155,25 +165,37 @@ static uint32_t async_part(struct ky_account *a, const struct ky_timeline *t, st
 	return c;
 }
 
+/* The part of the stretch in which it waits for a condition. */
+static void add_condition(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w,
+	uint32_t parent, int64_t from, int64_t to, uint32_t b)
+{
+	if (from >= to)
+		return;
+	parent = ky_window_child(a, parent, KY_PART_CONDITION, 0, 0);
+	count_part(a, w, parent);
+	ky_account_check(
+		a, ky_instance_add_time(w->instance,
+			   ky_window_child(a, parent, KY_PART_WAY, t->last_name, b), from, to, 0));
+}
+
 void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
-	uint32_t b, bool is_condition)
+	uint32_t b, int64_t condition_ns)
 {
 	int64_t from = KY_MAX(t->last_ns, w->from), to = KY_MIN(ns, w->to), off = 0;
+	int64_t met = KY_MAX(from, KY_MIN(condition_ns, to));
 	uint32_t parent, name = t->last_name;
 
 	if (!t->had_event || from > to)
 		return;
 	parent = async_part(a, t, w);
-	if (is_condition) {
-		parent = ky_window_child(a, parent, KY_PART_CONDITION, 0, 0);
-		count_part(a, w, parent);
-	} else if (!ky_timeline_is_locking(t)) {
+	add_condition(a, t, w, parent, from, met, b);
+	if (!ky_timeline_is_locking(t)) {
 		for (size_t i = 0; i < t->off.n; i++)
-			add_off(a, w, &t->off.v[i], name, b);
-		off = off_within(t, from, to);
+			add_off(a, w, &t->off.v[i], met, name, b);
+		off = off_within(t, met, to);
 	}
 	parent = ky_window_child(a, parent, KY_PART_WAY, name, b);
-	ky_account_check(a, ky_instance_add_time(w->instance, parent, from, to, off));
+	ky_account_check(a, ky_instance_add_time(w->instance, parent, met, to, off));
 	ky_samples_take(a, t, w, parent);
 }
 

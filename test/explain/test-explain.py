@@ -513,6 +513,7 @@ def test_condition():
     """
     Known by the mutex alone, or by the wait's own events: always, or in slow ones only. The waker's
     work says more than that it waited before.
+    The time after the signal, until it runs, is no wait for the condition.
     """
     def work(p, i, f):
         nonlocal waits
@@ -546,7 +547,7 @@ def test_condition():
     waits = None
     for has_calls, few, idles in ((False, 0, False), (True, 0, False), (True, .02, False), (True, 1, False), (True, 0, True)):
         check(Program(15, threads=1, n=500).make(work), "it waits for a condition until thread 700 (producer) "
-              "signals, which is in stock:refill meanwhile (100 % of the extra time)")
+              "signals, which is in stock:refill meanwhile (94 % of the extra time)")
 
 
 class Kernel(Program):
@@ -763,11 +764,11 @@ def wait_in_call(p, name, us):
     p.kernel("syscall_exit_" + name, p.cpu, ret=0)
 
 
-def with_kernel(seed, work, n=500):
+def with_kernel(seed, work, n=500, fields=lambda p, i: {}):
     p = Kernel(seed, threads=1, n=n)
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
-    return p.make(work)
+    return p.make(work, fields)
 
 
 def test_calls_that_wait():
@@ -940,7 +941,31 @@ def test_causes_before_queues():
             let_peer_run(p, 6)
     first = kymo("explain", with_kernel(85, work, n=900), "--span=shop:checkout").splitlines()[0]
     assert first.startswith("shop:checkout is slow because it runs acl:check, which typical ones do not"), first
-    assert ", and because it is ready to run, and thread 201 (worker) runs on its processor instead" in first, first
+
+
+def test_value_beside_peers():
+    """Threads of the same span run instead, far longer than a value makes the span: it is found."""
+    def work(p, i, f):
+        p.spend(400 if f["tenant"] == "mega" else 20)
+        if p.r.random() < .06:
+            let_peer_run(p, 40)
+    tenants = ["mega"] + 8 * ["a", "b", "c"]
+    path = with_kernel(91, work, n=900, fields=lambda p, i: {"tenant": p.r.choice(tenants)})
+    check(path, ' — when tenant = "mega"')
+
+
+def test_tracer_runs():
+    """The tracer's own threads took the processor: no property of the program, and no claim."""
+    def work(p, i, f):
+        own = p.thread[0]
+        p.spend(20)
+        if p.r.random() < .06:
+            p.switch(own, 888, 0, "kymo-consumerd")
+            p.spend(p.r.uniform(900, 5000))
+            p.switch(888, own, 0, "worker")
+    first = kymo("explain", with_kernel(92, work, n=500), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why"), first
+    assert " it is ready to run, and the tracer's thread 888 (kymo-consumerd) runs on its processor instead" in first, first
 
 
 def test_queue_beside_the_load():
@@ -1089,6 +1114,31 @@ def test_preempted():
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
     check(p.make(work), "it is ready to run, and thread 888 (indexer) runs on its processor instead")
+
+
+def test_handed_over():
+    """An instance wakes the thread that takes it: that wait has no cause but the waking."""
+    r, events, at = random.Random(93), [], 10**6
+    client, server = (300, 60, "client"), (301, 60, "server")
+
+    def add(ns, name, thread, **fields):
+        events.append(traces.Event(ns, name, thread[0] - 300, thread, **fields))
+    lock = {"mutex": 55, "caller": 1}
+    add(1, "pthread:mutex_lock_req", server, **lock)
+    add(2, "pthread:mutex_lock_acq", server, status=0, **lock)
+    for i in range(700):
+        add(at - 100000, "pthread:cond_wait_begin", server, span_tid=301, cond=traces.Hex(66), mutex=55)
+        add(at, "shop:checkout_begin", client, async_id=i, kind=r.randrange(3))
+        add(at + 300, "pthread:mutex_lock_req", client, **lock)
+        add(at + 500, "pthread:mutex_lock_acq", client, status=0, **lock)
+        add(at + 900, "pthread:mutex_unlock", client, status=0, **lock)
+        at += int(r.uniform(1, 4) * 10**6 if r.random() < .05 else r.uniform(40, 60) * 1000)
+        add(at, "pthread:cond_wait_end", server, span_tid=301, status=0)
+        at += int(100000 * (1 + .1 * r.gauss(0, 1)))
+        add(at, "shop:checkout_end", server, async_id=i)
+        at += 500000
+    first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing "), first
 
 
 def test_asynchronous():
