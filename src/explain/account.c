@@ -126,17 +126,16 @@ static void end_stretch(
 	const struct ky_wake *wake = t->wake.is_set || t->late_wake.is_set
 					     ? ky_locking_find_wake(t, e)
 					     : NULL;
-	int64_t met;
+	int64_t woken;
 
-	met = wake ? ky_locking_met_ns(t, wake, e->ns) : INT64_MIN;
+	woken = wake ? ky_timeline_woken_ns(t, e->ns) : INT64_MIN;
 	ky_windows_open(a, t, e->ns);
 	for (size_t i = 0; i < t->active.n; i++)
-		ky_window_stretch(a, t, t->active.v[i], e->ns, e->class->name,
-			wake && ky_window_is_given(a, t->active.v[i], wake->thread) ? INT64_MIN
-										    : met);
+		ky_window_stretch(a, t, t->active.v[i], e->ns, e->class->name, woken);
 	if (wake)
-		ky_account_charge_condition(a, t, wake, met);
-	ky_account_charge_off(a, t, met);
+		ky_account_charge_condition(
+			a, t, wake, KY_MIN(woken, ky_locking_met_ns(wake, e->ns)));
+	ky_account_charge_off(a, t, woken);
 	for (size_t i = 0; i < t->active.n; i++) {
 		struct ky_window *w = t->active.v[i];
 

@@ -182,8 +182,8 @@ struct ky_mutex *ky_locking_lend(
 /* The end of a wait for a condition that this event shows, or NULL. */
 const struct ky_wake *ky_locking_find_wake(
 	const struct ky_timeline *t, const struct ky_source_event *e);
-/* When the condition was met that the thread waited for until this event. */
-int64_t ky_locking_met_ns(const struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
+/* When the condition was met that a thread waited for until then. */
+int64_t ky_locking_met_ns(const struct ky_wake *wake, int64_t ns);
 
 /* --- async.c and stages.c --- */
 

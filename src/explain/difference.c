@@ -730,19 +730,35 @@ static bool is_usual(const struct ky_difference *d, const struct ky_finding *f)
 	return 4 * n >= 3 * d->group->n_typical;
 }
 
+/* Whether the thread does something that has a name; to sleep is none. */
+static bool does_something(const struct ky_difference *d, const struct ky_culprit *c)
+{
+	static const char sleep[] = "nanosleep()";
+	const char *name = ky_texts_get(&d->x->names, c->span);
+	size_t n = strlen(name), m = sizeof(sleep) - 1;
+
+	return n && (n < m || strcmp(name + n - m, sleep) != 0);
+}
+
 /*
- * Whether all instances wait there and nobody is known to end that: it is a place in which time
- * passes, as a sleep is, and slow ones may have been chosen by it.
+ * Whether all instances wait there and nobody is known to end that, or those who do are in no span:
+ * it is a place in which time passes, as a sleep is, and slow ones may have been chosen by it. So
+ * is the condition by which a thread is given an asynchronous instance.
  */
 static int find_unended(struct ky_difference *d, struct ky_finding *f)
 {
+	enum ky_component_kind part = ky_finding_part(d->x, f);
+	bool is_given = d->x->is_async && part == KY_PART_CONDITION;
 	struct ky_culprits c = {0};
-	int r = 0;
+	int64_t known = 0;
+	int r;
 
-	if (ky_finding_part(d->x, f) == KY_PART_WAIT && is_usual(d, f)) {
-		r = ky_culprits_find(&c, d->x, f);
-		f->is_unended = !c.ns;
-	}
+	if (part != KY_PART_WAIT && part != KY_PART_CONDITION)
+		return 0;
+	r = ky_culprits_find(&c, d->x, f);
+	for (size_t i = 0; i < c.v.n; i++)
+		known += does_something(d, &c.v.v[i]) ? c.v.v[i].ns : 0;
+	f->is_unended = is_usual(d, f) ? 2 * known <= c.ns : is_given && !c.ns;
 	ky_culprits_deinit(&c);
 	return r;
 }
@@ -810,6 +826,12 @@ static bool is_pickup(const struct ky_difference *d, const struct ky_component *
 	       ky_source_is_library(ky_texts_get(&d->x->names, c->a));
 }
 
+/* A stage that begins in one thread, and ends in another, waits to be taken. */
+static bool is_queue(const struct ky_difference *d, const struct ky_component *c)
+{
+	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT && 2 * c->n_given > c->n_stages;
+}
+
 /*
  * Time of an asynchronous instance outside of its stages: nobody works on it until some thread
  * wakes and takes it. A place is no reason for that.
@@ -818,11 +840,11 @@ static bool is_between_stages(const struct ky_difference *d, const struct ky_fin
 {
 	const struct ky_component *c = component(d->x, f->component);
 
-	if (!d->x->is_async || !c->parent)
+	if (!d->x->is_async || c->number == KY_ROOT)
 		return false;
-	return is_pickup(d, c) ||
-	       (c->kind == KY_PART_WAY &&
-		       (c->parent == KY_ROOT || is_pickup(d, component(d->x, c->parent))));
+	while (c->kind != KY_PART_SPAN)
+		c = component(d->x, c->parent);
+	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(d, c);
 }
 
 static bool is_long(

@@ -37,14 +37,11 @@ const struct ky_wake *ky_locking_find_wake(
 
 /*
  * The waker signals while it holds the mutex, or just after it. The rest is the time until the
- * woken thread runs: the waker has no part in it. The scheduler's events say it exactly.
+ * woken thread runs: the waker has no part in it.
  */
-int64_t ky_locking_met_ns(const struct ky_timeline *t, const struct ky_wake *wake, int64_t ns)
+int64_t ky_locking_met_ns(const struct ky_wake *wake, int64_t ns)
 {
-	const struct ky_off *last = t->off.n ? &t->off.v[t->off.n - 1] : NULL;
-	int64_t met = ky_mutex_end_of_hold(wake->mutex, wake->thread, wake->ns, ns);
-
-	return last && last->kind == KY_PART_READY ? KY_MIN(met, last->from) : met;
+	return ky_mutex_end_of_hold(wake->mutex, wake->thread, wake->ns, ns);
 }
 
 /* Threads that run the same span wait for the same thing more often than they signal it. */

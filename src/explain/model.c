@@ -61,6 +61,14 @@ uint32_t ky_component_child(struct ky_components *c, uint32_t parent, enum ky_co
 	return add_component(c, &like);
 }
 
+void ky_component_count_stage(struct ky_components *c, uint32_t number, bool is_given)
+{
+	struct ky_component *o = c->all.v[number - 1];
+
+	o->n_stages++;
+	o->n_given += is_given;
+}
+
 void ky_components_deinit(struct ky_components *c)
 {
 	for (size_t i = 0; i < c->all.n; i++)

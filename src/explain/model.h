@@ -50,6 +50,7 @@ struct ky_component {
 	uint8_t kind; /* enum ky_component_kind */
 	uint8_t depth;
 	uint32_t a, b; /* SPAN: name, 0; WAY: names of the events at its ends; 0, 0: all others */
+	uint32_t n_stages, n_given; /* stages; those that end in another thread */
 };
 
 /* Components by number; 0 is none, 1 the root. */
@@ -64,6 +65,8 @@ struct ky_components {
 /* Finds or adds a child; if there are too many, the parent's "all others". Returns its number. */
 uint32_t ky_component_child(struct ky_components *c, uint32_t parent, enum ky_component_kind kind,
 	uint32_t a, uint32_t b);
+/* Counts a stage of an asynchronous instance. */
+void ky_component_count_stage(struct ky_components *c, uint32_t number, bool is_given);
 static inline const struct ky_component *ky_component_get(
 	const struct ky_components *c, uint32_t number)
 {

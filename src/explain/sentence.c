@@ -129,7 +129,8 @@ static bool is_of_nobody(
 {
 	enum ky_component_kind kind = ky_finding_part(x, f);
 
-	return (kind == KY_PART_WAIT || kind == KY_PART_READY) && charged < all / 2;
+	return (kind == KY_PART_WAIT || kind == KY_PART_READY || kind == KY_PART_CONDITION) &&
+	       charged < all / 2;
 }
 
 /* The machine's load that the part's time is without. */

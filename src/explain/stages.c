@@ -194,6 +194,7 @@ void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i)
 			continue;
 		add_window(a, i, giver, s->thread, at, s->from, KY_ROOT);
 		c = ky_window_child(a, KY_ROOT, KY_PART_SPAN, s->name, 0);
+		ky_component_count_stage(&a->x->components, c, s->end_thread != s->thread);
 		ky_account_check(a, ky_instance_add(i, c, 1, 0));
 		add_window(a, i, s->thread, s->end_thread, s->from, s->to, c);
 		at = s->to;

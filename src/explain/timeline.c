@@ -18,6 +18,13 @@ uint32_t ky_timeline_span(const struct ky_timeline *t)
 	return t->n_async == 1 ? t->async_name : 0;
 }
 
+int64_t ky_timeline_woken_ns(const struct ky_timeline *t, int64_t ns)
+{
+	const struct ky_off *last = t->off.n ? &t->off.v[t->off.n - 1] : NULL;
+
+	return last && last->kind == KY_PART_READY ? KY_MIN(ns, last->from) : ns;
+}
+
 bool ky_timeline_is_locking(const struct ky_timeline *t)
 {
 	return t->stack.n && t->stack.v[t->stack.n - 1].is_lock;

@@ -135,6 +135,8 @@ void ky_machine_deinit(struct ky_machine *m);
 uint32_t ky_timeline_span(const struct ky_timeline *t);
 /* The innermost span at that time, as struct ky_history has it; or 0. */
 uint32_t ky_timeline_span_at(const struct ky_timeline *t, int64_t ns);
+/* When it was woken that runs since ns at the latest; ns: the scheduler's events do not say it. */
+int64_t ky_timeline_woken_ns(const struct ky_timeline *t, int64_t ns);
 bool ky_timeline_is_locking(const struct ky_timeline *t);
 /* Takes note of the thread's state from now on. 0 or -ENOMEM. */
 int ky_timeline_note(struct ky_timeline *t, int64_t ns);
