@@ -31,8 +31,9 @@ static bool is_around(const struct ky_search *w, uint32_t name)
 	return false;
 }
 
-#define NEARLY	    .9 /* as good as the best */
-#define MIN_HANDOFF .6 /* must be explained */
+#define NEARLY	     .9 /* as good as the best */
+#define MIN_HANDOFF  .6 /* must be explained */
+#define MIN_MEETINGS 3
 
 struct companion {
 	uint32_t name;
@@ -160,6 +161,66 @@ static int test_company(struct ky_search *w, uint32_t name, struct companion bes
 	return r;
 }
 
+static bool meets(const struct ky_instance *i, uint32_t name)
+{
+	const struct ky_company *c = ky_instance_find_company(i, name);
+
+	return c && c->ns > 0;
+}
+
+static size_t count_meetings(struct ky_instance *const *v, size_t n, uint32_t name)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		found += meets(v[i], name);
+	return found;
+}
+
+/* How much of the difference the means of those that meet it, and of the others, predict. */
+static double explained_by_meeting(const struct ky_search *w, uint32_t name, double contrast)
+{
+	double sums[2] = {0};
+	size_t n[2] = {0};
+
+	for (size_t i = 0; i < w->n_all; i++) {
+		bool is_met = meets(w->all[i], name);
+
+		sums[is_met] += ky_finding_ns(w->f, w->all[i]);
+		n[is_met]++;
+	}
+	if (n[0] < MIN_MEETINGS || n[1] < MIN_MEETINGS)
+		return 0;
+	return contrast * (sums[1] / (double)n[1] - sums[0] / (double)n[0]) /
+	       KY_MAX(1, w->affected_ns - w->typical_ns);
+}
+
+/*
+ * A rare span of another thread that affected instances meet for any part of their time: the thread
+ * they wait for may lose its processor after it. Longer instances meet more by chance, in
+ * proportion to their lengths.
+ */
+static void test_meeting(struct ky_search *w, uint32_t name, struct companion *best)
+{
+	size_t n = w->f->affected.n, n_typical = w->d->group->n_typical;
+	size_t met = count_meetings(w->f->affected.v, n, name);
+	size_t met_typical = count_meetings(w->d->group->typical, n_typical, name);
+	double lengths = mean_time(w->f->affected.v, n, NULL) /
+			 KY_MAX(1, mean_time(w->d->group->typical, n_typical, NULL));
+	double by_chance = KY_MIN(1, lengths * (double)(met_typical + 1) / (double)(n_typical + 1));
+	struct companion c = {.name = name,
+		.affected = (double)met / (double)n,
+		.typical = (double)met_typical / (double)n_typical};
+
+	w->n_tests++;
+	if (c.affected < .6)
+		return;
+	c.p = ky_stats_binomial(n, met, by_chance);
+	c.explained = explained_by_meeting(w, name, c.affected - by_chance);
+	if (c.explained >= .25 && c.explained > best->explained)
+		*best = c;
+}
+
 /* The thread that has all spans of that name; UINT32_MAX: several have. */
 static uint32_t thread_of(const struct ky_explain *x, uint32_t name)
 {
@@ -224,6 +285,24 @@ static void add_handoff(struct ky_search *w, const struct companion *c)
 	ky_search_add(w, condition, &b);
 }
 
+static void add_meeting(struct ky_search *w, const struct companion *c)
+{
+	struct ky_condition condition = {.p = c->p,
+		.explained = c->explained,
+		.contrast = .8 * (c->affected - c->typical),
+		.rank = 3,
+		.about = KY_ABOUT_COMPANY};
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, "while ");
+	put_company(&b, w->x, thread_of(w->x, c->name), c->name);
+	ky_buf_puts(&b, " for a part of it");
+	condition.n_brief = b.len;
+	ky_buf_printf(&b, " (%.0f %% of these, %.2g %% of typical ones)", 100 * c->affected,
+		100 * c->typical);
+	ky_search_add(w, condition, &b);
+}
+
 /* Those that it waits for are in the sentence, and are no mere company. */
 static bool has_culprits(const struct ky_search *w)
 {
@@ -236,9 +315,14 @@ static bool has_culprits(const struct ky_search *w)
 	return found || ky_finding_part(w->x, w->f) == KY_PART_READY;
 }
 
+static bool passes(const struct ky_search *w, const struct companion *c)
+{
+	return c->name && c->p * (double)w->n_tests < KY_ALPHA;
+}
+
 int ky_companions_test(struct ky_search *w)
 {
-	struct companion best[2] = {0}, handoff = {0};
+	struct companion best[2] = {0}, handoff = {0}, meeting = {0};
 
 	if (has_culprits(w))
 		return 0;
@@ -250,12 +334,16 @@ int ky_companions_test(struct ky_search *w)
 
 		if (!r && !is_own)
 			r = test_handoff(w, name, &handoff);
+		if (!r && !is_own)
+			test_meeting(w, name, &meeting);
 		if (r < 0)
 			return r;
 	}
-	if (best[0].name)
+	if (passes(w, &best[0]))
 		add_companions(w, best);
-	else if (handoff.name)
+	else if (passes(w, &handoff))
 		add_handoff(w, &handoff);
+	else if (passes(w, &meeting))
+		add_meeting(w, &meeting);
 	return w->error;
 }

@@ -1182,6 +1182,18 @@ def test_usual_waker_outside_spans():
     assert first.startswith("shop:checkout: nothing "), first
 
 
+def test_company_for_a_part():
+    """Slow instances meet a rare span of another thread, which is a small part of their time."""
+    def work(p, i, f):
+        p.spend(30)
+        if p.r.random() < .04:
+            peer = (800, 61, "server")
+            p.events += [traces.Event(p.at + 1000, "table:grow_begin", 12, peer, span_tid=800),
+                         traces.Event(p.at + 301000, "table:grow_end", 12, peer, span_tid=800)]
+            p.spend(p.r.uniform(900, 4000))
+    check(Program(99, threads=1, n=900).make(work), "shop:checkout itself takes ", " — while thread 800 (server) is in table:grow for a part of it")
+
+
 def test_asynchronous():
     """The server builds a report before it takes the job."""
     r, events, at = random.Random(18), [], 10**6
