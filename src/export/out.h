@@ -10,9 +10,10 @@
 #define EXPORT_OUT_H
 
 #include "base/buf.h"
+#include "tables/tables.h"
 
-#define KY_OUT_MIN	((uint64_t)64 << 20) /* bytes that any export may have */
-#define KY_OUT_PER_BYTE 1024		     /* and for each byte of the traces */
+#define KY_OUT_MIN	((uint64_t)64 << 20)  /* bytes that any export may have */
+#define KY_OUT_PER_BYTE KY_SCAN_TEXT_PER_BYTE /* and for each byte of the traces */
 
 /* How many bytes an export may still write. */
 struct ky_out_room {

@@ -399,6 +399,17 @@ static int fail(struct cursor *c, char *text)
 	return SQLITE_ERROR;
 }
 
+/* A scan has ended with an error. */
+static int fail_scan(struct cursor *c, int error)
+{
+	if (error != -EFBIG)
+		return SQLITE_NOMEM;
+	return fail(c,
+		sqlite3_mprintf("the rows have too much text, more than %d bytes for each byte of "
+				"the trace: its names or labels are too long; select other columns",
+			KY_SCAN_TEXT_PER_BYTE));
+}
+
 /* A damaged clock may go back: rows would not be in the order that the statement asks for. */
 static int check_order(struct cursor *c)
 {
@@ -426,7 +437,7 @@ static int next_row(sqlite3_vtab_cursor *base)
 	r = ky_scan_next(c->scan);
 	c->is_at_end = r <= 0;
 	if (r < 0)
-		return SQLITE_NOMEM;
+		return fail_scan(c, r);
 	return c->is_ordered && !c->is_at_end ? check_order(c) : SQLITE_OK;
 }
 
@@ -448,7 +459,7 @@ static int search_copy(struct cursor *c, const struct limits *l, size_t key)
 		c->scan = NULL;
 	}
 	if (r)
-		return SQLITE_NOMEM;
+		return fail_scan(c, r);
 	c->is_copied = true;
 	ky_copy_find(&c->copy, l->key, &c->at, &c->end);
 	c->is_at_end = c->at >= c->end;

@@ -33,6 +33,7 @@ struct ky_scan {
 	struct kymo_packet packet;
 	size_t stream; /* of packets */
 	struct ky_buf text;
+	uint64_t text_left;
 };
 
 /* --- opening --- */
@@ -191,6 +192,8 @@ int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const str
 		return r;
 	s->tables = t;
 	s->table = table;
+	s->text_left = KY_SCAN_TEXT_MIN +
+		       (uint64_t)KY_MIN(t->n_bytes * KY_SCAN_TEXT_PER_BYTE, 0x1p62);
 	s->limits = *limits;
 	s->sources = calloc(table->n_columns + 1, sizeof(*s->sources));
 	s->row = SIZE_MAX; /* before the first one */
@@ -292,6 +295,8 @@ static int next_packet(struct ky_scan *s)
 
 int ky_scan_next(struct ky_scan *s)
 {
+	if (!s->text_left)
+		return -EFBIG;
 	switch (s->table->kind) {
 	case KY_TABLE_CLASS:
 	case KY_TABLE_EVENTS:
@@ -585,11 +590,10 @@ static void set_class_cell(struct ky_scan *s, int fixed, struct ky_cell *ret)
 	}
 }
 
-void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
+static void set_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
 {
 	int fixed = s->table->columns[column].fixed;
 
-	ret->type = KY_CELL_NULL;
 	switch (s->table->kind) {
 	case KY_TABLE_CLASS:
 	case KY_TABLE_EVENTS:
@@ -611,4 +615,12 @@ void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
 		set_class_cell(s, fixed, ret);
 		return;
 	}
+}
+
+void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
+{
+	ret->type = KY_CELL_NULL;
+	set_cell(s, column, ret);
+	if (ret->type == KY_CELL_TEXT)
+		s->text_left -= KY_MIN(s->text_left, (uint64_t)ret->len);
 }

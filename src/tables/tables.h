@@ -127,11 +127,19 @@ struct ky_scan_limits {
 
 struct ky_scan;
 
+/*
+ * Bytes of text that the cells of a scan may have: a few bytes of a hostile trace may have any
+ * amount, because names are repeated with each element of an array. SQLite keeps cells in memory,
+ * or in a temporary file.
+ */
+#define KY_SCAN_TEXT_MIN      ((uint64_t)256 << 20)
+#define KY_SCAN_TEXT_PER_BYTE 1024 /* of the traces */
+
 /* Opens a scan before its first row. The caller closes it. Returns 0 or a negative errno. */
 int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const struct ky_table *table,
 	const struct ky_scan_limits *limits);
 void ky_scan_close(struct ky_scan *s);
-/* Goes to the next row. Returns 1, 0 at the end, or -ENOMEM. */
+/* Goes to the next row. Returns 1, 0 at the end, -EFBIG after too much text, or -ENOMEM. */
 int ky_scan_next(struct ky_scan *s);
 /* Gets the cell of a column that the limits have. */
 void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret);

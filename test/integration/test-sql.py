@@ -62,6 +62,20 @@ def test_hostile(k):
     check("\\xff" in shown and "\\x0a" in shown, f"bytes that are no text reach the terminal: {shown!r}")
 
 
+def test_long_labels(k):
+    """Rows of a small trace that would have gigabytes of text are refused with the reason."""
+    label = {"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian", "mappings": {"L" * 200000: [[0, 255]]}}
+    fields = {"type": "structure", "member-classes": [{"name": "a", "field-class": label}]}
+    fragments = ({"type": "preamble", "version": 2}, {"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": fields})
+    trace = k.top / "labels"
+    trace.mkdir()
+    (trace / "metadata").write_text("".join(f"\x1e{json.dumps(f)}\n" for f in fragments))
+    for n, says in ((1000, ""), (2000, "the rows have too much text")):
+        (trace / "s").write_bytes(bytes(n))
+        done = k.kymo("sql", trace, "SELECT sum(length(a_label)) FROM e", status=1 if says else 0)
+        check(says in done.stderr, f"{n}: {done.stderr}")
+
+
 def test_many_names(k):
     """
     More names and fields than SQLite takes, many of which it cannot distinguish: what has no table
