@@ -154,5 +154,19 @@ def test_listing(k):
     ask(k, "destroy", session="s")
 
 
+def test_listing_of_users(k):
+    """Several users together have a limit there, too: the daemon makes the answer at once."""
+    listed_all, n_users = 16 << 20, 4  # bytes, of which an event takes 4 for each of its description: as above
+    session(k)
+    with crowd(k, n_users, "labels", 1):
+        def listed():
+            apps = ask(k, "list-events")["applications"]
+            return len([a for a in apps if a.get("events_left_out")]) == n_users and sum(len(a["events"]) for a in apps)
+        n = wait_for(listed, "events of each user to be left out")
+        size = 4 * len(attack.labels(0))
+        check(n <= listed_all // size + 2 * n_users, f"{n} events of {size} bytes are listed")
+    ask(k, "destroy", session="s")
+
+
 if __name__ == "__main__":
     kymotest.main()

@@ -14,8 +14,9 @@
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 
-#define NAMES_MAX  5	      /* of programs, in one warning */
-#define LISTED_MAX (8u << 20) /* bytes of one user's events in an answer, roughly */
+#define NAMES_MAX  5	       /* of programs, in one warning */
+#define LISTED_MAX (8u << 20)  /* bytes of one user's events in an answer, roughly, */
+#define LISTED_ALL (16u << 20) /* and of all users' that are not the daemon's own */
 
 static void add_string(struct json_object *o, const char *name, const char *value)
 {
@@ -481,11 +482,12 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
  * Charges an event of the answer to the application's user. Returns whether the user may have it in
  * the answer: its applications can have any number of events, many times.
  */
-static bool may_be_listed(const struct app *a, const struct event_desc *d, bool brief)
+static bool may_be_listed(
+	const struct app *a, const struct event_desc *d, bool brief, size_t max_listed)
 {
 	struct user *u = a->user;
 
-	if (u->n_listed > LISTED_MAX && u->uid != u->of->own)
+	if (u->n_listed > max_listed && u->uid != u->of->own)
 		return false;
 	u->n_listed += 100 + (brief ? strlen(d->name) : 4 * (size_t)d->len);
 	return true;
@@ -496,8 +498,8 @@ static bool may_be_listed(const struct app *a, const struct event_desc *d, bool 
  * description: many applications have the same events, and a JSON object is large. It is NULL if
  * there was no memory for it.
  */
-static struct json_object *report_events(
-	const struct app *a, bool brief, struct lh_table *reported, unsigned *n_left_out)
+static struct json_object *report_events(const struct app *a, bool brief, size_t max_listed,
+	struct lh_table *reported, unsigned *n_left_out)
 {
 	struct json_object *list = json_object_new_array();
 	void *o;
@@ -505,7 +507,7 @@ static struct json_object *report_events(
 	for (uint32_t i = 0; i < a->n_events; i++) {
 		if (!a->events[i])
 			continue;
-		if (!may_be_listed(a, a->events[i], brief)) {
+		if (!may_be_listed(a, a->events[i], brief, max_listed)) {
 			++*n_left_out;
 			continue;
 		}
@@ -527,7 +529,7 @@ static void put_reported(struct lh_entry *e)
 }
 
 static struct json_object *report_with_events(
-	const struct app *a, bool brief, struct lh_table *reported)
+	const struct app *a, bool brief, size_t max_listed, struct lh_table *reported)
 {
 	struct json_object *o = json_object_new_object();
 	unsigned n_left_out = 0;
@@ -536,7 +538,7 @@ static struct json_object *report_with_events(
 	add_string(o, "name", a->name);
 	add_number(o, "uid", a->user->uid);
 	add_string(o, "abi", abi_name(a->abi_bits));
-	json_add(o, "events", report_events(a, brief, reported, &n_left_out));
+	json_add(o, "events", report_events(a, brief, max_listed, reported, &n_left_out));
 	if (n_left_out)
 		add_number(o, "events_left_out", n_left_out);
 	return o;
@@ -546,16 +548,20 @@ struct json_object *report_applications(const struct env *e, uid_t uid, bool bri
 {
 	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
 	struct json_object *list = json_object_new_array(), *collectors = json_object_new_array();
+	size_t max_listed, n_users = 0;
 	const struct app *a;
 	struct user *u;
 
-	ky_list_foreach (u, &e->users.list, node)
+	ky_list_foreach (u, &e->users.list, node) {
 		u->n_listed = 0;
+		n_users += u->n_apps && u->uid != e->uid;
+	}
+	max_listed = KY_MIN((size_t)LISTED_MAX, LISTED_ALL / KY_MAX(n_users, (size_t)1));
 	ky_list_foreach (a, &e->peers->apps, node) {
 		if (!a->registered || (uid && a->user->uid != uid))
 			continue;
 		json_append(collector_is(e->peers->collector, a->pid) ? collectors : list,
-			report_with_events(a, brief, reported));
+			report_with_events(a, brief, max_listed, reported));
 	}
 	for (size_t i = 0; collectors && i < json_object_array_length(collectors); i++)
 		json_append(list, json_object_get(json_object_array_get_idx(collectors, i)));
