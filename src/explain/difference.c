@@ -730,14 +730,21 @@ static bool is_usual(const struct ky_difference *d, const struct ky_finding *f)
 	return 4 * n >= 3 * d->group->n_typical;
 }
 
-/* Whether the thread does something that has a name; to sleep is none. */
+/*
+ * Whether the thread does something that may be a reason. To sleep is none, nor is the call by
+ * which it wakes others.
+ */
 static bool does_something(const struct ky_difference *d, const struct ky_culprit *c)
 {
-	static const char sleep[] = "nanosleep()";
+	static const char *const calls[] = {"nanosleep()", "clock_nanosleep()", "futex()",
+		"write()", "writev()", "sendto()", "sendmsg()"};
 	const char *name = ky_texts_get(&d->x->names, c->span);
-	size_t n = strlen(name), m = sizeof(sleep) - 1;
 
-	return n && (n < m || strcmp(name + n - m, sleep) != 0);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
+		if (!strcmp(name, calls[i]))
+			return false;
+	}
+	return *name;
 }
 
 /*

@@ -191,6 +191,67 @@ static double explained_by_values(
 	return explained;
 }
 
+static bool has_value(const struct picked *p, const struct ky_fact *fact)
+{
+	for (size_t k = 0; k < p->n; k++) {
+		if (!ky_fact_compare(fact, &p->v[k]->fact))
+			return true;
+	}
+	return false;
+}
+
+#define MOVE_P .02 /* at least 6 moves */
+
+/* A thread's stay where it has the value, or has not, and the one before. */
+struct stay {
+	bool is_there;
+	size_t n;
+	double ns, before; /* sum; mean of the stay before, or -1 */
+};
+
+/* Counts the move from one stay to the next. */
+static void count_move(const struct stay *s, size_t *moves, size_t *longer)
+{
+	double mean = s->n ? s->ns / (double)s->n : 0;
+
+	if (!s->n || s->before < 0)
+		return;
+	(*moves)++;
+	*longer += s->is_there ? mean > s->before : mean < s->before;
+}
+
+/*
+ * Whether threads take longer on this processor than just before and after on another. They stay on
+ * one for a while: then the time may be the reason, as when all of them begin. A sign test of the
+ * moves decides. Threads that never move say nothing of that.
+ */
+static bool is_slow_after_moves(
+	struct ky_search *w, const struct ky_column *c, const struct picked *p)
+{
+	struct stay *stays = calloc(w->x->threads.n + 1, sizeof(*stays));
+	size_t moves = 0, longer = 0;
+
+	if (!stays)
+		w->error = -ENOMEM;
+	for (size_t i = 0; stays && i < c->n; i++) {
+		struct stay *s = &stays[c->instances[i]->thread];
+		bool is_there = has_value(p, &c->facts[i]);
+
+		if (!s->n) {
+			*s = (struct stay){.is_there = is_there, .before = -1};
+		} else if (s->is_there != is_there) {
+			count_move(s, &moves, &longer);
+			*s = (struct stay){.is_there = is_there, .before = s->ns / (double)s->n};
+		}
+		s->ns += c->ns[i];
+		s->n++;
+	}
+	for (size_t i = 0; stays && i < w->x->threads.n; i++)
+		count_move(&stays[i], &moves, &longer);
+	free(stays);
+	return !moves || ky_stats_binomial(moves, longer, .5) < MOVE_P;
+}
+
 /*
  * Three quarters of the instances with these values take twice as long as the others do: a
  * processor that is merely busy delays some of them.
@@ -202,10 +263,8 @@ static bool is_slow_value(struct ky_search *w, const struct ky_column *c, const 
 	double lengths[2];
 
 	for (size_t i = 0; ns[0] && ns[1] && i < c->n; i++) {
-		bool has = false;
+		bool has = has_value(p, &c->facts[i]);
 
-		for (size_t k = 0; k < p->n; k++)
-			has = has || !ky_fact_compare(&c->facts[i], &p->v[k]->fact);
 		ns[has][n[has]++] = c->ns[i];
 	}
 	for (size_t k = 0; k < 2; k++) {
@@ -256,7 +315,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, const str
 	/* Something else that comes says less than what is known of the instance. */
 	if (is_presence && w->f->kind != KY_FINDING_LONGER)
 		condition.contrast *= .8;
-	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(w, c, p)) {
+	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(w, c, p) && is_slow_after_moves(w, c, p)) {
 		condition.is_law = true;
 		condition.rank = 1;
 	}

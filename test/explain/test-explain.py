@@ -1271,6 +1271,19 @@ def test_value_by_chance():
     assert "≤" not in first and "≥" not in first and "11, " not in first, first
 
 
+def test_few_moves():
+    """Slow at the beginning, on either processor between which it moves: none is the reason."""
+    def work(p, i, f):
+        p.spend(p.r.uniform(150, 260 if p.cpu == 5 else 200) if i < 150 else 30)
+
+    def move(p, i):
+        p.cpu = 5 if i < 150 and i % 50 < 35 else p.thread[0]
+        return {}
+    path = Program(100, threads=1, n=1500).make(work, move)
+    first = kymo("explain", path, "--span=shop:checkout", "--slowest=15").splitlines()[0]
+    assert "processor" not in first, first
+
+
 def test_process():
     """A process with one thread is named as a process."""
     p = Program(40, n=100, threads=0)
