@@ -287,30 +287,12 @@ static int print_groups(struct cli *cli, const struct ky_tally *g, const char *b
 	return CLI_OK;
 }
 
-static void find_near_member(const struct ky_node *scope, const char *name, const char **near)
-{
-	for (uint32_t i = 0; scope && i < scope->n; i++) {
-		const char *const names[] = {scope->children[i].name, *near, NULL};
-
-		if (scope->children[i].is_shown && *scope->children[i].name)
-			*near = cli_nearest(name, names);
-	}
-}
-
 /* Refuses a field that no class has, and names a similar one. */
 static int refuse_field(struct cli *cli, const struct ky_trace_reader *reader, const char *name)
 {
 	static const char *const fixed[] = {"name", "process", "thread", "cpu", "stream", NULL};
-	const char *near = cli_nearest(name, fixed);
+	const char *near = cli_near_field(reader, name, cli_nearest(name, fixed));
 
-	for (size_t i = 0; i < reader->n_classes; i++) {
-		const struct ky_event_class *e = reader->classes[i];
-
-		find_near_member(e->fields, name, &near);
-		find_near_member(e->context, name, &near);
-		find_near_member(e->stream->event_context, name, &near);
-		find_near_member(e->stream->packet_context, name, &near);
-	}
 	if (near)
 		return cli_usage(cli,
 			"no event of the trace has a field or context '%s': did you mean '%s'?",

@@ -230,12 +230,17 @@ static int parse_fields(struct view *v, struct cli *cli)
 }
 
 /* Warns of names that no event has: they are probably mistyped. More may come later. */
-static void warn_missing(struct view *v, const bool *is_found)
+static void warn_missing(struct view *v, const struct ky_trace_reader *reader, const bool *is_found)
 {
 	for (size_t k = 0; k < v->fields.n; k++) {
-		if (!is_found[k] && !cli_has(v->cli, "follow"))
-			cli_warn(v->cli, "no event of the trace has a field or context '%s'",
-				v->names[k]);
+		const char *near;
+
+		if (is_found[k] || cli_has(v->cli, "follow"))
+			continue;
+		near = cli_near_field(reader, v->names[k], NULL);
+		cli_warn(v->cli, "no event of the trace has a field or context '%s'%s%s%s",
+			v->names[k], near ? ": did you mean '" : "", near ? near : "",
+			near ? "'?" : "");
 	}
 }
 
@@ -265,7 +270,7 @@ static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uin
 		}
 		want[i] = any ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
 	}
-	warn_missing(v, is_found);
+	warn_missing(v, reader, is_found);
 	return 0;
 }
 

@@ -30,7 +30,10 @@ static int add_latencies(struct cli *cli, struct ky_measures *m)
 	while (!r && (text = cli_args_next(&cli->args, "latency", &iter))) {
 		r = ky_measures_add_latency(m, text, &why);
 		if (r == -EINVAL)
-			return cli_usage(cli, "bad latency '%s': %s", text, why);
+			return cli_usage(cli, "bad latency '%s': %s%s", text, why,
+				strstr(text, "..")
+					? ""
+					: "; without it, 'kymo stat TRACE' shows how long spans took");
 	}
 	return r ? cli_fail(cli, "failed", "no memory") : CLI_OK;
 }

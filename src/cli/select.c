@@ -239,6 +239,42 @@ static int no_memory(struct cli *cli)
 	return cli_fail(cli, "failed", "cannot read the trace: %s", strerror(ENOMEM));
 }
 
+static void find_near_member(const struct ky_node *scope, const char *name, const char **near)
+{
+	for (uint32_t i = 0; scope && i < scope->n; i++) {
+		const char *const names[] = {scope->children[i].name, *near, NULL};
+
+		if (scope->children[i].is_shown && *scope->children[i].name)
+			*near = cli_nearest(name, names);
+	}
+}
+
+const char *cli_near_field(const struct ky_trace_reader *reader, const char *name, const char *near)
+{
+	for (size_t i = 0; i < reader->n_classes; i++) {
+		const struct ky_event_class *e = reader->classes[i];
+
+		find_near_member(e->fields, name, &near);
+		find_near_member(e->context, name, &near);
+		find_near_member(e->stream->event_context, name, &near);
+		find_near_member(e->stream->packet_context, name, &near);
+	}
+	return near;
+}
+
+static void warn_lacking(struct cli *cli, const struct ky_trace_reader *reader, const char *field)
+{
+	const char *near = cli_near_field(reader, field, NULL);
+
+	if (near)
+		cli_warn(cli, "no event that is selected has a field '%s': did you mean '%s'?",
+			field, near);
+	else
+		cli_warn(cli,
+			"no event that is selected has a field '%s'; a text has quotes: \"%s\"",
+			field, field);
+}
+
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query)
 {
@@ -265,6 +301,6 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	if (r < 0)
 		return no_memory(cli);
 	if (ky_query_lacks_field(q, field))
-		cli_warn(cli, "no event that is selected has a field '%s'", field);
+		warn_lacking(cli, reader, field);
 	return CLI_OK;
 }

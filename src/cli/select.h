@@ -52,6 +52,9 @@ int cli_select_parse(struct cli *cli, struct cli_selection *s);
  */
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query);
+/* The name most like this one, of the trace's fields and contexts, and near; NULL: none is. */
+const char *cli_near_field(
+	const struct ky_trace_reader *reader, const char *name, const char *near);
 /* The time of the first event; false if none has one. */
 bool cli_first_event(struct ky_trace_reader *reader, int64_t *ret_ns);
 /* Parses a duration: "1.5s", "200ms". Returns false if it is none. */

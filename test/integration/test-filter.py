@@ -260,6 +260,14 @@ def test_unknown_field(k):
             said = k.kymo(command, trace, "-f", f"1 == 1 && {field} == 1").stderr
             check(f"no event that is selected has a field '{field}'" in said, f"{command} says {said!r}")
         check("has a field" not in k.kymo(command, trace, "-f", "span_tid == 9").stderr, "a field that an event has")
+        said = k.kymo(command, trace, "-f", "span_tip == 9").stderr
+        check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
+        said = k.kymo(command, trace, "-f", "span_tid == WARNING").stderr
+        check("""field 'WARNING'; a text has quotes: "WARNING\"""" in said, f"{command} says {said!r}")
+    said = k.kymo("view", trace, "--fields=span_tip").stderr
+    check("field or context 'span_tip': did you mean 'span_tid'?" in said, f"view says {said!r}")
+    said = k.kymo("stat", trace, "--latency=s:outer", status=2).stderr
+    check("'kymo stat TRACE' shows how long spans took" in said, f"stat says {said!r}")
 
 
 def test_caret(k):
