@@ -259,7 +259,6 @@ def test_brought_along(k):
     equal(collections.Counter(e.name for e in read_trace(trace)[0]), {"nolink:event": 1, "second:event": 2}, "events")
 
 
-@kymotest.without_sanitizers
 def test_static(k):
     """A static program with every header runs; it cannot find a library."""
     k.start_daemon()
@@ -333,7 +332,6 @@ def test_conflicts(k):
             trace.rename(k.top / f"{session}-{compiler}")
 
 
-@kymotest.without_sanitizers
 def test_one_definition_rule(k):
     """
     Two sources of one C++ program have templates and inline functions with the same names. C++
