@@ -15,7 +15,7 @@ struct registry *registry_free(struct registry *r)
 		return NULL;
 	ky_list_remove(&r->node);
 	if (r->uid != r->session->env->uid)
-		r->session->n_desc_bytes -= r->n_desc_bytes;
+		r->session->n_desc_bytes -= r->n_session_bytes;
 	registry_set_last(r, NULL, NULL);
 	ky_close(r->log_fd);
 	free(r);
@@ -24,19 +24,22 @@ struct registry *registry_free(struct registry *r)
 
 bool registry_has_room(const struct registry *r, size_t len)
 {
-	uint64_t others = r->session->n_desc_bytes - r->n_desc_bytes;
+	uint64_t others = r->session->n_desc_bytes - r->n_session_bytes;
 	uint64_t left = SESSION_DESCRIPTIONS_MAX - KY_MIN(others, SESSION_DESCRIPTIONS_MAX);
-	uint64_t max = r->uid == r->session->env->uid ? DESCRIPTIONS_MAX
-						      : KY_MIN(DESCRIPTIONS_MAX, left / 2);
 
-	return r->n_desc_bytes + len + DESCRIPTION_OVERHEAD <= max;
+	if (r->n_desc_bytes + len + DESCRIPTION_OVERHEAD > DESCRIPTIONS_MAX)
+		return false;
+	return r->uid == r->session->env->uid ||
+	       r->n_session_bytes + len + DESCRIPTION_TIME <= left / 2;
 }
 
 void registry_charge(struct registry *r, size_t len)
 {
 	r->n_desc_bytes += len + DESCRIPTION_OVERHEAD;
-	if (r->uid != r->session->env->uid)
-		r->session->n_desc_bytes += len + DESCRIPTION_OVERHEAD;
+	if (r->uid == r->session->env->uid)
+		return;
+	r->n_session_bytes += len + DESCRIPTION_TIME;
+	r->session->n_desc_bytes += len + DESCRIPTION_TIME;
 }
 
 int registry_append(struct registry *r, const struct ky_buf *text)

@@ -18,10 +18,12 @@
 #define DESCRIPTIONS_MAX (16u << 20)
 /*
  * Of all users but the daemon's own in a session: each may have half of what the others leave, so
- * that the journal has room for all.
+ * that the journal has room for all. There, a description counts for more than its bytes, because a
+ * successor of the daemon needs time for each, however short it is.
  */
 #define SESSION_DESCRIPTIONS_MAX (64u << 20)
 #define DESCRIPTION_OVERHEAD	 128u /* bytes of a line of the journal, without the description */
+#define DESCRIPTION_TIME	 448u /* as many bytes take a successor as long */
 
 #define GAPS_MAX 64u /* comments about missing events in one log */
 
@@ -41,6 +43,7 @@ struct registry {
 	int log_fd;
 	uint64_t log_size;
 	uint64_t n_desc_bytes;
+	uint64_t n_session_bytes; /* its part of what all users have in the session */
 	uint32_t n_streams, n_gaps;
 	/* while a predecessor's session is taken over */
 	uint64_t log_file; /* what the log's descriptor must be: an inode's number */

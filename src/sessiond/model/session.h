@@ -82,7 +82,7 @@ struct session {
 	enum session_step step;
 	struct ky_list channels, registries, notices;
 	unsigned n_channels, n_notices, n_notices_lost;
-	uint64_t n_desc_bytes; /* in registries of all users but the daemon's own */
+	uint64_t n_desc_bytes; /* sum of n_session_bytes of all registries */
 	struct tracker trackers[N_TRACKERS];
 	int journal_fd; /* -1: it will not survive the daemon */
 	/* bytes in the journal now, and after it was compacted last */

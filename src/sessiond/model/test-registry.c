@@ -243,6 +243,24 @@ static void test_bound_of_metadata(void **state)
 	event_desc_unref(b);
 }
 
+/* A successor of the daemon has to read all descriptions: however short, there are not too many. */
+static void test_number_of_descriptions(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t n, n_all = 0;
+
+	for (uid_t uid = 3000; uid < 3100; uid++) {
+		struct ring_set *set = ring_set_get(f->c, uid, 64, KY_SET_PER_CPU, false);
+
+		assert_int_equal(ring_set_make(set), 0);
+		for (n = 0; registry_has_room(set->registry, 40); n++)
+			registry_charge(set->registry, 40);
+		assert_true(uid > 3000 || n >= USER_EVENTS_MAX);
+		n_all += n;
+	}
+	assert_in_range(n_all, 2 * USER_EVENTS_MAX, 140000);
+}
+
 /* A user's descriptions leave room in the session for those of other users, and of the daemon's. */
 static void test_shares_of_descriptions(void **state)
 {
@@ -482,6 +500,7 @@ int main(void)
 		TEST(test_conflict),
 		TEST(test_bound_of_metadata),
 		TEST(test_shares_of_descriptions),
+		TEST(test_number_of_descriptions),
 		TEST(test_a_set_for_each_key),
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),
