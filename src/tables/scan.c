@@ -407,9 +407,12 @@ static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret
 		set_string(ret, ky_scan_event(s));
 	else if (c->fixed == KY_EVENT_STREAM)
 		set_integer(ret, s->batch->stream[s->row]);
-	else if (c->fixed == KY_EVENT_FIELDS &&
-		 !kymo_batch_format(s->batch, s->row, KYMO_FORMAT_JSON_FIELDS, &text, &len))
+	else if (c->fixed != KY_EVENT_FIELDS)
+		return;
+	else if (!kymo_batch_format(s->batch, s->row, KYMO_FORMAT_JSON_FIELDS, &text, &len))
 		set_text(ret, text, len);
+	else
+		s->text_left = 0; /* this event alone has too much: the scan ends with the error */
 }
 
 static void set_known(struct ky_cell *ret, int64_t number)
