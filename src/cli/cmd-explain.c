@@ -53,7 +53,8 @@ static const char *find_meant(const char *const *names, const char *text)
 }
 
 /* Says which spans there are, and which one was probably meant. */
-static int fail_span(struct cli *cli, const struct ky_source *s, const char *span, const char *why)
+static int fail_span(struct cli *cli, const struct ky_source *s, const char *path, const char *span,
+	const char *why)
 {
 	_cleanup_free_ const char **names = ky_source_spans(s);
 	const char *near = names && span ? find_meant(names, span) : NULL;
@@ -67,16 +68,17 @@ static int fail_span(struct cli *cli, const struct ky_source *s, const char *spa
 		put_spans(&list, names);
 	if (!list.len)
 		r = cli_fail(cli, "not-found",
-			"there is no span in this trace: <kymo/span.h> makes them (kymo_span_begin, kymo_span_end); "
-			"or take two events of a thread as one: --pair=A..B");
+			"there is no span in %s: <kymo/span.h> makes them (kymo_span_begin, kymo_span_end); "
+			"or take two events of a thread as one: --pair=A..B",
+			path);
 	else if (is_there)
 		r = cli_fail(cli, "not-found", "%s", why);
 	else if (near)
-		r = cli_fail(cli, "not-found",
-			"there is no span '%s' in this trace: did you mean '%s'?", span, near);
+		r = cli_fail(cli, "not-found", "there is no span '%s' in %s: did you mean '%s'?",
+			span, path, near);
 	else
-		r = cli_fail(cli, "not-found", "there is no span '%s' in this trace; there are: %s",
-			span, list.data);
+		r = cli_fail(cli, "not-found", "there is no span '%s' in %s; there are: %s", span,
+			path, list.data);
 	ky_buf_deinit(&list);
 	return r;
 }
@@ -319,7 +321,8 @@ static int explain(struct cli *cli, const struct ky_explain_question *q, const c
 	else if (r == KY_EXPLAIN_E_PAIR)
 		r = cli_usage(cli, "%s", why);
 	else if (r == KY_EXPLAIN_E_SPAN)
-		r = fail_span(cli, e.sources[e.sources[1] ? 1 : 0], q->span, why);
+		r = fail_span(cli, e.sources[e.sources[1] ? 1 : 0],
+			e.sources[1] ? q->against : "this trace", q->span, why);
 	else
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	ky_explanation_deinit(&e);

@@ -361,7 +361,7 @@ static int parse_options(struct view *v, struct view_options *o)
 
 	o->json = format ? !strcmp(format, "json") : cli->json;
 	o->has_tail = tail;
-	o->follows = cli_has(cli, "follow");
+	o->follows = v->selection.may_grow = cli_has(cli, "follow");
 	o->delay_ns = DEFAULT_DELAY_NS;
 	if (delay && !o->follows)
 		return cli_usage(cli, "--delay needs --follow");

@@ -275,6 +275,31 @@ static void warn_lacking(struct cli *cli, const struct ky_trace_reader *reader, 
 			field, field);
 }
 
+/* Warns of a name that no event of the trace has. Of patterns, it is not known what they mean. */
+static void warn_no_event(struct cli *cli, const struct ky_trace_reader *reader, const char *name)
+{
+	const char *near = NULL;
+	size_t n = strlen(name);
+
+	if (strpbrk(name, ",*?![\\"))
+		return;
+	for (size_t i = 0; i < reader->n_classes; i++) {
+		const char *const names[] = {reader->classes[i]->name, near, NULL};
+
+		if (!strcmp(names[0], name))
+			return;
+		if (!strncmp(names[0], name, n) && names[0][n] == '_') {
+			cli_warn(cli, "no event is named '%s': -e '%s_*' selects those of a span",
+				name, name);
+			return;
+		}
+		near = cli_nearest(name, names);
+	}
+	if (reader->n_classes)
+		cli_warn(cli, "no event of the trace is named '%s'%s%s%s", name,
+			near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query)
 {
@@ -300,6 +325,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 					 error.position);
 	if (r < 0)
 		return no_memory(cli);
+	if (s->events && !s->may_grow)
+		warn_no_event(cli, reader, s->events);
 	if (ky_query_lacks_field(q, field))
 		warn_lacking(cli, reader, field);
 	return CLI_OK;

@@ -42,6 +42,7 @@ struct cli_limit {
 struct cli_selection {
 	struct cli_limit begin, end;
 	const char *events, *filter; /* borrowed, or NULL */
+	bool may_grow;		     /* events may come that the trace has not yet */
 };
 
 /* Reads the options. Reports what is wrong; returns an exit code. */

@@ -263,11 +263,16 @@ def test_unknown_field(k):
         said = k.kymo(command, trace, "-f", "span_tip == 9").stderr
         check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
         said = k.kymo(command, trace, "-f", "span_tid == WARNING").stderr
-        check("""field 'WARNING'; a text has quotes: "WARNING\"""" in said, f"{command} says {said!r}")
+        check('a text has quotes: "WARNING"' in said, f"{command} says {said!r}")
     said = k.kymo("view", trace, "--fields=span_tip").stderr
     check("field or context 'span_tip': did you mean 'span_tid'?" in said, f"view says {said!r}")
     said = k.kymo("stat", trace, "--latency=s:outer", status=2).stderr
     check("'kymo stat TRACE' shows how long spans took" in said, f"stat says {said!r}")
+    said = k.kymo("view", trace, "-e", "s:outer_begim").stderr
+    check("no event of the trace is named 's:outer_begim': did you mean 's:outer_begin'?" in said, said)
+    said = k.kymo("view", trace, "-e", "s:outer").stderr
+    check("no event is named 's:outer': -e 's:outer_*' selects those of a span" in said, said)
+    check(not k.kymo("view", trace, "-e", "s:outer_begin").stderr, "an event that is there")
 
 
 def test_caret(k):
