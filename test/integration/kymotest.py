@@ -31,6 +31,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -105,6 +106,16 @@ def check(condition, what):
 def equal(got, wanted, what):
     if got != wanted:
         raise Failure(f"{what}: got {brief(got)}, wanted {brief(wanted)}{where_different(got, wanted)}")
+
+
+def read_line(process):
+    """Returns the next line of its output; "" if it ends, or is killed as none comes in time."""
+    timer = threading.Timer(TIMEOUT, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        timer.cancel()
 
 
 def brief(value):

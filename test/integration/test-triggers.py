@@ -20,8 +20,8 @@ def watch(k, *args):
 
 
 def message(p):
-    line = p.stdout.readline()
-    check(line, lambda: f"kymo watch ended: {p.stderr.read()}")
+    line = kymotest.read_line(p)
+    check(line, lambda: f"kymo watch ended, or has no message: {p.stderr.read()}")
     return json.loads(line)
 
 
