@@ -7,16 +7,25 @@
 #include "cli/lines.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include "base/processors.h"
 
 #define MAX_THREADS 16
+#if KY_SANITIZED
+#define N_ITEMS	    32 /* so that tests use other threads, and change between the ways, often */
+#define TRIAL_AGAIN 256
+#else
 #define N_ITEMS	    2048
-#define MAX_VALUES  16384	     /* of a batch, but for its last item's */
-#define MAX_BITS    (256 * 1024 * 8) /* likewise, of records */
-#define MAX_KEPT    (4 << 20)	     /* text of a batch that is kept for the next */
-#define MAX_AHEAD   (16 << 20)	     /* text of a batch that is made before it is written */
-#define MAX_TEXT    (64 << 10)	     /* text that is written at once without other threads */
+#define TRIAL_AGAIN (1 << 21)
+#endif
+#define MAX_VALUES 16384	    /* of a batch, but for its last item's */
+#define MAX_BITS   (256 * 1024 * 8) /* likewise, of records */
+#define MAX_KEPT   (4 << 20)	    /* text of a batch that is kept for the next */
+#define MAX_AHEAD  (16 << 20)	    /* text of a batch that is made before it is written */
+#define MAX_TEXT   (64 << 10)	    /* text that is written at once without other threads */
+/* Lines whose time is measured, with other threads and without. After TRIAL_AGAIN lines, again. */
+#define TRIAL_LINES (16 * N_ITEMS)
 
 struct batch {
 	struct ky_item items[N_ITEMS];
@@ -26,6 +35,17 @@ struct batch {
 	size_t first, n; /* items from first on have no text yet */
 	uint64_t bits;
 	bool is_ready;
+};
+
+/*
+ * Other threads help only if that is faster. If processors share no cache, as in some virtual
+ * machines, to hand items over takes longer than to format them.
+ */
+enum step {
+	STEP_ALONE,   /* measures without other threads */
+	STEP_WARM_UP, /* with other threads, whose memory is not in use yet */
+	STEP_HELPED,  /* measures with them */
+	STEP_DECIDED, /* keeps what was faster */
 };
 
 struct cli_lines {
@@ -38,8 +58,14 @@ struct cli_lines {
 	bool had_time; /* of the last item before the current batch */
 	int64_t last_ns;
 	int error;
-	size_t n_batches, n_threads;
+	bool alone; /* no other thread formats now */
+	enum step step;
+	uint64_t n_step_lines; /* in this step */
+	uint64_t begin_ns;     /* of this step, CLOCK_MONOTONIC */
+	double alone_ns;       /* for a line */
+	size_t n_batches, n_threads, max_threads;
 	struct batch *batches; /* owned; number i is [i % n_batches] */
+	struct batch *filling; /* the one that is being filled */
 	pthread_t threads[MAX_THREADS];
 };
 
@@ -145,10 +171,19 @@ static void write_oldest(struct cli_lines *l)
 	l->n_written++;
 }
 
+/* Writes all batches that were filled. */
+static void write_all(struct cli_lines *l)
+{
+	pthread_mutex_lock(&l->lock);
+	while (l->n_written < l->n_filled)
+		write_oldest(l);
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* The batch that is being filled. */
 static struct batch *current(struct cli_lines *l)
 {
-	return &l->batches[l->n_filled % l->n_batches];
+	return l->filling;
 }
 
 struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values)
@@ -162,7 +197,7 @@ struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_value
 /* Without other threads, the line is made at once. */
 static int add_line(struct cli_lines *l)
 {
-	struct batch *b = &l->batches[0];
+	struct batch *b = current(l);
 
 	format_item(l, b, &b->items[0]);
 	b->values.n = 0;
@@ -187,13 +222,102 @@ static void keep_time(struct cli_lines *l, const struct batch *b)
 	l->last_ns = b->items[i - 1].ns;
 }
 
+static void start_threads(struct cli_lines *l)
+{
+	while (l->n_threads < l->max_threads &&
+		!pthread_create(&l->threads[l->n_threads], NULL, work, l))
+		l->n_threads++;
+}
+
+/* Changes between the two ways. No item may be without text. */
+static void set_alone(struct cli_lines *l, bool alone)
+{
+	struct batch *b = current(l);
+
+	if (alone) {
+		b->format.had_time = l->had_time;
+		b->format.last_ns = l->last_ns;
+	} else {
+		l->had_time = b->format.had_time;
+		l->last_ns = b->format.last_ns;
+		write_text(l, b);
+	}
+	l->alone = alone;
+}
+
+static bool is_step_over(const struct cli_lines *l)
+{
+	switch (l->step) {
+	case STEP_WARM_UP:
+		return l->n_step_lines >= (l->n_batches + 1) * N_ITEMS;
+	case STEP_DECIDED:
+		return l->n_step_lines >= TRIAL_AGAIN && l->max_threads;
+	default:
+		return l->n_step_lines >= TRIAL_LINES;
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void begin_step(struct cli_lines *l, enum step step)
+{
+	l->step = step;
+	l->n_step_lines = 0;
+	l->begin_ns = now_ns();
+}
+
+/* Called between two lines, of which none is without text unless another thread formats it. */
+static void end_step(struct cli_lines *l)
+{
+	double ns = (double)(now_ns() - l->begin_ns) / (double)l->n_step_lines;
+
+	switch (l->step) {
+	case STEP_ALONE:
+		l->alone_ns = ns;
+		start_threads(l);
+		if (l->n_threads)
+			set_alone(l, false);
+		begin_step(l, l->n_threads ? STEP_WARM_UP : STEP_DECIDED);
+		break;
+	case STEP_WARM_UP:
+		begin_step(l, STEP_HELPED);
+		break;
+	case STEP_HELPED:
+		if (ns > l->alone_ns) {
+			write_all(l);
+			set_alone(l, true);
+		}
+		begin_step(l, STEP_DECIDED);
+		break;
+	case STEP_DECIDED:
+		if (!l->alone) {
+			write_all(l);
+			set_alone(l, true);
+		}
+		begin_step(l, STEP_ALONE);
+		break;
+	}
+}
+
 int cli_lines_add(struct cli_lines *l)
 {
 	struct batch *b = current(l);
 	const struct ky_item *item;
 
-	if (!l->n_threads)
-		return add_line(l);
+	l->n_step_lines++;
+	if (l->alone) {
+		int r = add_line(l);
+
+		if (is_step_over(l))
+			end_step(l);
+		return r ? r : l->error;
+	}
 	item = &b->items[b->n++];
 	ky_packet_ref(item->packet);
 	if (b->n == 1) {
@@ -206,10 +330,13 @@ int cli_lines_add(struct cli_lines *l)
 	keep_time(l, b);
 	pthread_mutex_lock(&l->lock);
 	l->n_filled++;
+	l->filling = &l->batches[l->n_filled % l->n_batches];
 	pthread_cond_signal(&l->filled);
 	while (l->n_filled - l->n_written == l->n_batches)
 		write_oldest(l);
 	pthread_mutex_unlock(&l->lock);
+	if (is_step_over(l))
+		end_step(l);
 	return l->error;
 }
 
@@ -217,10 +344,7 @@ int cli_lines_flush(struct cli_lines *l)
 {
 	struct batch *b = current(l);
 
-	pthread_mutex_lock(&l->lock);
-	while (l->n_written < l->n_filled)
-		write_oldest(l);
-	pthread_mutex_unlock(&l->lock);
+	write_all(l);
 	write_batch(l, b);
 	return l->error;
 }
@@ -228,7 +352,6 @@ int cli_lines_flush(struct cli_lines *l)
 struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format *like, bool json)
 {
 	struct cli_lines *l = calloc(1, sizeof(*l));
-	size_t n_threads = KY_MIN(ky_count_processors() - 1, (size_t)MAX_THREADS);
 
 	if (!l)
 		return NULL;
@@ -237,7 +360,8 @@ struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format
 	pthread_cond_init(&l->ready, NULL);
 	l->json = json;
 	l->cursor = cursor;
-	l->n_batches = 1 + 2 * n_threads;
+	l->max_threads = KY_MIN(ky_count_processors() - 1, (size_t)MAX_THREADS);
+	l->n_batches = 1 + 2 * l->max_threads;
 	l->batches = calloc(l->n_batches, sizeof(*l->batches));
 	if (!l->batches) {
 		cli_lines_free(l);
@@ -245,9 +369,9 @@ struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format
 	}
 	for (size_t i = 0; i < l->n_batches; i++)
 		l->batches[i].format = *like;
-	while (l->n_threads < n_threads &&
-		!pthread_create(&l->threads[l->n_threads], NULL, work, l))
-		l->n_threads++;
+	l->filling = l->batches;
+	l->alone = true;
+	begin_step(l, l->max_threads ? STEP_ALONE : STEP_DECIDED);
 	return l;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints lines of events, in order, on standard output. As many threads as there are processors
- * format them. view calls this in one thread, which reads the trace at the same time.
+ * format them, if there are many lines and that is faster than one thread. view calls this in one
+ * thread, which reads the trace at the same time.
  *
  * The reading thread fills batches with items and their values. A free thread formats a batch:
  * another thread, or the reading one if it has nothing else to do. With one processor, that is
