@@ -7,9 +7,9 @@
 #include "cli/lines.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "base/processors.h"
+#include "cli/progress.h"
 
 #define MAX_THREADS 16
 #if KY_SANITIZED
@@ -180,30 +180,23 @@ static void write_all(struct cli_lines *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* The batch that is being filled. */
-static struct batch *current(struct cli_lines *l)
-{
-	return l->filling;
-}
-
 struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values)
 {
-	struct batch *b = current(l);
+	struct batch *b = l->filling;
 
 	*ret_values = &b->values;
 	return &b->items[b->n];
 }
 
 /* Without other threads, the line is made at once. */
-static int add_line(struct cli_lines *l)
+static void add_line(struct cli_lines *l)
 {
-	struct batch *b = current(l);
+	struct batch *b = l->filling;
 
 	format_item(l, b, &b->items[0]);
 	b->values.n = 0;
 	if (b->text.len >= MAX_TEXT)
 		write_text(l, b);
-	return l->error;
 }
 
 /*
@@ -232,7 +225,7 @@ static void start_threads(struct cli_lines *l)
 /* Changes between the two ways. No item may be without text. */
 static void set_alone(struct cli_lines *l, bool alone)
 {
-	struct batch *b = current(l);
+	struct batch *b = l->filling;
 
 	if (alone) {
 		b->format.had_time = l->had_time;
@@ -257,25 +250,17 @@ static bool is_step_over(const struct cli_lines *l)
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void begin_step(struct cli_lines *l, enum step step)
 {
 	l->step = step;
 	l->n_step_lines = 0;
-	l->begin_ns = now_ns();
+	l->begin_ns = cli_now_ns();
 }
 
 /* Called between two lines, of which none is without text unless another thread formats it. */
 static void end_step(struct cli_lines *l)
 {
-	double ns = (double)(now_ns() - l->begin_ns) / (double)l->n_step_lines;
+	double ns = (double)(cli_now_ns() - l->begin_ns) / (double)l->n_step_lines;
 
 	switch (l->step) {
 	case STEP_ALONE:
@@ -307,16 +292,15 @@ static void end_step(struct cli_lines *l)
 
 int cli_lines_add(struct cli_lines *l)
 {
-	struct batch *b = current(l);
+	struct batch *b = l->filling;
 	const struct ky_item *item;
 
 	l->n_step_lines++;
 	if (l->alone) {
-		int r = add_line(l);
-
+		add_line(l);
 		if (is_step_over(l))
 			end_step(l);
-		return r ? r : l->error;
+		return l->error;
 	}
 	item = &b->items[b->n++];
 	ky_packet_ref(item->packet);
@@ -342,7 +326,7 @@ int cli_lines_add(struct cli_lines *l)
 
 int cli_lines_flush(struct cli_lines *l)
 {
-	struct batch *b = current(l);
+	struct batch *b = l->filling;
 
 	write_all(l);
 	write_batch(l, b);
