@@ -580,9 +580,8 @@ class Kymo:
     def leftovers(self):
         """Ends the daemon and fails when anything is left."""
         if self.daemon:
-            self.request(command="destroy", all=True)
-            # One that a client was destroying is still there for a moment.
-            wait_for(lambda: self.request(command="list").get("sessions") == [],
+            # "destroy" refuses a session for which another command is in progress.
+            wait_for(lambda: self.request(command="destroy", all=True) and self.request(command="list").get("sessions") == [],
                 lambda: f"the end of all sessions: {self.request(command='list').get('sessions')}")
             wait_for(lambda: len(open_fds(self.daemon.pid)) <= len(self.daemon_fds),
                 lambda: f"descriptors of the daemon: {self.new_fds()}")
