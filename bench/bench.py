@@ -788,13 +788,6 @@ def hostile_crowd(top):
             p.wait()
 
 
-class SystemKymo(systems.Kymo):
-    """Its daemon has the precedence that the unit of systemd gives it."""
-
-    def daemon_command(self):
-        return ["nice", "-n", "-10", "setsid", *super().daemon_command()]
-
-
 def row_hostile(bench):
     """Root's commands, and another user's applications, beside a thousand hostile connections."""
     if os.getuid():
@@ -804,7 +797,7 @@ def row_hostile(bench):
     rows["register"] = Row(f"registration of another user's application {beside}", "ms", (at_most(50, "ms"),))
     with tempfile.TemporaryDirectory(prefix="kymo-bench-", ignore_cleanup_errors=True) as top:
         os.chmod(top, 0o755)
-        system = SystemKymo(bench.build, pathlib.Path(top))
+        system = systems.Kymo(bench.build, pathlib.Path(top))
         system.start()
         try:
             system.cli("create", "s", f"--output={system.top}/trace")

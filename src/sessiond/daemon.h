@@ -21,7 +21,8 @@ struct daemon_options {
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
 	bool while_used; /* ends when nobody has been connected for some time, not at a signal */
-	bool take_over;	 /* a daemon that serves here already hands its sessions over */
+	bool no_precedence;
+	bool take_over;	      /* a daemon that serves here already hands its sessions over */
 	const char *sessions; /* directory of those that it makes (preset.h); or NULL */
 	bool no_collectd;
 	bool allow_commands; /* of triggers */

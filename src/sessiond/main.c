@@ -44,6 +44,7 @@ static const char help[] = PROGRAM
 	"                       of the system's daemon: " PRESET_DIRECTORY ")\n"
 	"      --allow-commands\n"
 	"                       let triggers run commands, as the owners of the sessions\n"
+	"      --no-precedence  keep the nice value (default: root's daemon changes 0 to -10)\n"
 	"      --pidfile=FILE   write the daemon's process number to FILE\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           show this help\n"
@@ -64,6 +65,7 @@ enum {
 	OPT_SESSIONS,
 	OPT_PIDFILE,
 	OPT_ALLOW_COMMANDS,
+	OPT_NO_PRECEDENCE,
 };
 
 static const struct option long_options[] = {
@@ -78,6 +80,7 @@ static const struct option long_options[] = {
 	{"no-collectd", optional_argument, NULL, OPT_NO_COLLECTD},
 	{"sessions", required_argument, NULL, OPT_SESSIONS},
 	{"allow-commands", no_argument, NULL, OPT_ALLOW_COMMANDS},
+	{"no-precedence", no_argument, NULL, OPT_NO_PRECEDENCE},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
@@ -143,6 +146,9 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		case OPT_ALLOW_COMMANDS:
 			o->allow_commands = true;
 			break;
+		case OPT_NO_PRECEDENCE:
+			o->no_precedence = true;
+			break;
 		case OPT_PIDFILE:
 			o->pidfile = optarg;
 			break;
@@ -160,6 +166,12 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		usage("--bound and --daemonize exclude each other");
 	ky_log_init(PROGRAM, level);
 	ky_sigbus_survive();
+}
+
+/* The daemon that serves all users must not wait while one of them keeps all processors busy. */
+static bool wants_precedence(const struct daemon_options *o)
+{
+	return geteuid() == 0 && !o->bound && !o->while_used && !o->no_precedence;
 }
 
 /*
@@ -200,8 +212,8 @@ int main(int argc, char **argv)
 	options.take_over = options.take_over && !launch.restarted;
 	ret = daemon_init(&d, &options);
 	if (!ret) {
-		d.env.users.time.rests = ky_precedence_keep(
-			launch.background || getsid(0) == getpid());
+		d.env.users.time.rests = ky_precedence_init(
+			wants_precedence(&options), launch.background || getsid(0) == getpid());
 		launch_log(&launch, rundir_path(&d.run, "log"));
 		ret = daemon_begin(&d, &ready);
 	}

@@ -7,6 +7,8 @@
 
 #include "svc/log.h"
 
+#define PRECEDENCE (-10) /* nice value */
+
 /* With CONFIG_SCHED_AUTOGROUP, nice values count among the processes of one session only. */
 static void raise_session(int nice)
 {
@@ -16,11 +18,16 @@ static void raise_session(int nice)
 		ky_debug("no precedence among sessions: %s", strerror(errno));
 }
 
-bool ky_precedence_keep(bool own_session)
+bool ky_precedence_init(bool is_wanted, bool own_session)
 {
 	const struct sched_param none = {0};
 	int nice = getpriority(PRIO_PROCESS, 0);
 
+	if (nice == 0 && is_wanted) {
+		if (setpriority(PRIO_PROCESS, 0, PRECEDENCE) < 0)
+			ky_debug("no precedence: %s", strerror(errno));
+		nice = getpriority(PRIO_PROCESS, 0);
+	}
 	if (nice >= 0)
 		return false;
 	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) < 0)

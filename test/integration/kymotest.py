@@ -389,21 +389,21 @@ class Kymo:
 
     # -- the daemon
 
-    def spawn_daemon(self, *args, env=None, wrap=(), collector=False):
+    def spawn_daemon(self, *args, env=None, wrap=(), collector=False, precedence=False):
         """
         Starts kymo-sessiond in the foreground without waiting; daemon_log() has its output. wrap: a
         command that runs it.
         """
-        args = args if collector else ("--no-collectd", *args)
+        args = [*(() if collector else ("--no-collectd",)), *(() if precedence else ("--no-precedence",)), *args]
         with open(self.top / "sessiond.log", "ab") as log:
             daemon = subprocess.Popen([*wrap, SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log)
         self.started.append(daemon)
         return daemon
 
-    def start_daemon(self, *args, env=None, collector=False, wrap=()):
+    def start_daemon(self, *args, env=None, collector=False, wrap=(), precedence=False):
         """Starts the daemon and waits until it replies."""
-        self.daemon = self.spawn_daemon(*args, env=env, collector=collector, wrap=wrap)
+        self.daemon = self.spawn_daemon(*args, env=env, collector=collector, wrap=wrap, precedence=precedence)
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the session daemon to answer")
         if self.daemon.poll() is not None:
             raise Failure(f"the session daemon ended with {self.daemon.returncode}:\n{self.daemon_log()}")

@@ -259,8 +259,9 @@ def test_rings_are_not_shared(k):
 
 def test_precedence(k):
     """
-    A daemon that was started with a negative nice value keeps it, and does not pass it on; its
-    session (autogroup) has it, too. Without one, it passes on what it has.
+    Root's daemon gives itself precedence, unless an option forbids it or it has a nice value
+    already. It does not pass precedence on; its session (autogroup) has it, too. Without
+    precedence, it passes on its nice value.
     """
     system_daemon(k)
     k.stop_daemon()
@@ -270,16 +271,16 @@ def test_precedence(k):
     except PermissionError:
         raise kymotest.Skip("precedence needs CAP_SYS_NICE") from None
     try:
-        for given, inherited in ((-10, 0), (5, 5)):
+        for given, precedence, own, inherited in ((0, True, -10, 0), (-7, False, -7, 0), (5, True, 5, 5), (0, False, 0, 0)):
             os.setpriority(os.PRIO_PROCESS, 0, given)
-            k.start_daemon(wrap=["setsid"])
+            k.start_daemon(wrap=["setsid"], precedence=precedence)
             k.kymo("create", "s", "--no-output")
             k.kymo("start")
             (consumer,) = kymotest.consumers(k)
             autogroup = pathlib.Path(f"/proc/{k.daemon.pid}/autogroup")
-            equal([nice_of(k.daemon.pid), nice_of(consumer)], [given, inherited], "nice values of daemon and consumer")
+            equal([nice_of(k.daemon.pid), nice_of(consumer)], [own, inherited], "nice values of daemon and consumer")
             said = autogroup.read_text().split() if autogroup.exists() else []
-            equal(said[-1:], [str(min(given, 0))] if said else [], "the nice value of the daemon's session")
+            equal(said[-1:], [str(min(own, 0))] if said else [], "the nice value of the daemon's session")
             k.kymo("destroy")
             k.stop_daemon()
     finally:
