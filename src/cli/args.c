@@ -21,11 +21,46 @@ static const struct alias {
 	{"tracepoint", "userspace", NULL},
 };
 
+/* Names that other tools have for what an option of the command does: the answer suggests it. */
+static const struct synonym {
+	const char *name, *own;
+} synonyms[] = {
+	{"after", "begin"},
+	{"before", "end"},
+	{"columns", "fields"},
+	{"count", "tail"},
+	{"dir", "output"},
+	{"expr", "filter"},
+	{"filter-expression", "filter"},
+	{"format", "to"},
+	{"from", "begin"},
+	{"grep", "event"},
+	{"group-by", "by"},
+	{"histogram", "hist"},
+	{"interval", "delay"},
+	{"last", "tail"},
+	{"limit", "tail"},
+	{"match", "event"},
+	{"name", "event"},
+	{"out", "output"},
+	{"out-file", "output"},
+	{"refresh", "delay"},
+	{"since", "begin"},
+	{"start", "begin"},
+	{"stop", "end"},
+	{"timestamp", "time"},
+	{"until", "end"},
+	{"where", "filter"},
+};
+
 #define NO_LOGGERS                                                                                 \
 	"loggers have no contexts of their own: 'kymo enable-event' takes their names, 'kymo list' shows them"
 
-#define NAMED_RULE "give the name of its rule, as 'kymo status' shows it"
-#define NO_KINDS   "this command does not distinguish kinds of events"
+#define FIRST_LINES "'| head' shows the first lines, --tail=N the last events"
+#define OF_PROCESS  "--filter='vpid == N' selects the events of a process"
+#define OF_THREAD   "--filter='vtid == N' selects the events of a thread"
+#define NAMED_RULE  "give the name of its rule, as 'kymo status' shows it"
+#define NO_KINDS    "this command does not distinguish kinds of events"
 
 /*
  * Options of lttng(1), or of later versions, that are refused: the answer says why, or what to use
@@ -53,7 +88,9 @@ static const struct refused {
 	{"group", 'g', "it is an option of kymo-sessiond", "no-sessiond"},
 	{"jul", 'j', NO_LOGGERS, NULL},
 	{"function", 0, NAMED_RULE, NULL},
+	{"head", 0, FIRST_LINES, "tail"},
 	{"kernel", 'k', "this command is not about the kernel", NULL},
+	{"lines", 'n', FIRST_LINES, "tail"},
 	{"list-commands", 0, "'kymo --help' lists them", NULL},
 	{"list-options", 0, "--help lists them", NULL},
 	{"live", 0,
@@ -71,6 +108,10 @@ static const struct refused {
 	{"no-consumer", 0, "--no-output writes no trace", NULL},
 	{"output", 0, "the buffers of a channel are always mapped", "num-subbuf"},
 	{"owner-uid", 0, "a trigger belongs to its session: --session=NAME", NULL},
+	{"percentiles", 0,
+		"'kymo stat' shows them for each span, --latency for other pairs of events",
+		"latency"},
+	{"pid", 'p', OF_PROCESS, "begin"},
 	{"output-path", 0, "--output=FILE", NULL},
 	{"override-url", 0, "--output=DIR, a directory of this host", NULL},
 	{"python", 'p', NO_LOGGERS, NULL},
@@ -80,7 +121,10 @@ static const struct refused {
 	{"sessiond-path", 0, "kymo-sessiond is taken from beside this program", NULL},
 	{"set-url", 'U', "it belongs to 'kymo create'; 'kymo ship' sends a trace that is there",
 		NULL},
+	{"spans", 0, "'kymo stat' shows all spans", "latency"},
 	{"syscall", 'S', NO_KINDS, NULL},
+	{"thread", 0, OF_THREAD, "begin"},
+	{"tid", 0, OF_THREAD, "begin"},
 	{"type", 't', "--when='event(PATTERN)' is about events of programs", "when"},
 	{"trace-path", 't', "name the trace after the command", NULL},
 	{"uid", 0, "the kernel's name for a user: --vuid", "vuid"},
@@ -122,6 +166,14 @@ static const struct refused *find_refused(
 	return NULL;
 }
 
+static const char *find_synonym(const struct cli_option *own, const char *name)
+{
+	for (const struct synonym *s = synonyms; s < synonyms + KY_ARRAY_SIZE(synonyms); s++)
+		if (!strcmp(s->name, name) && find_long(own, s->own, strlen(s->own)))
+			return s->own;
+	return NULL;
+}
+
 static int no_option_letter(struct cli_args *a, char letter)
 {
 	const struct refused *r = find_refused(a->table, NULL, 0, letter);
@@ -154,7 +206,9 @@ static int no_option_long(struct cli_args *a, const char *name, size_t len)
 			names[n++] = o->name;
 	}
 	names[n] = NULL;
-	near = cli_nearest(given, names);
+	near = find_synonym(a->table, given);
+	if (!near)
+		near = cli_nearest(given, names);
 	if (near)
 		snprintf(a->why, sizeof(a->why), "unknown option '--%s': did you mean '--%s'?",
 			given, near);

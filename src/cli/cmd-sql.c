@@ -303,10 +303,15 @@ static int run_sql(struct cli *cli)
 	_cleanup_opened_ struct cli_opened opened = {0};
 	size_t n = cli->args.n_pos;
 	char *text = n && is_statement(cli->args.pos[n - 1]) ? cli->args.pos[--n] : NULL;
-	int r = cli_opened_open(&opened, cli, cli->args.pos, n);
 	char left_out[KY_TABLES_TEXT];
 	const char *missing;
+	int r;
 
+	for (size_t i = 0; i < n; i++)
+		if (is_statement(cli->args.pos[i]))
+			return cli_usage(cli,
+				"the statement comes last, as one argument: kymo sql TRACE 'SELECT ...'");
+	r = cli_opened_open(&opened, cli, cli->args.pos, n);
 	if (r)
 		return r;
 	missing = ky_sqlite_load();

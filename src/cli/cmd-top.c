@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
 
@@ -472,6 +473,13 @@ static int parse_options(struct top *t)
 	return CLI_OK;
 }
 
+static bool is_trace(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int run_top(struct cli *cli)
 {
 	const struct sigaction on_interrupt = {.sa_handler = interrupt};
@@ -481,6 +489,10 @@ static int run_top(struct cli *cli)
 
 	if (r)
 		return r;
+	if (cli->args.n_pos && is_trace(cli->args.pos[0]))
+		return cli_usage(cli,
+			"'%s' is a directory, and top shows a session that records: 'kymo stat %s' counts the events of a trace",
+			cli->args.pos[0], cli->args.pos[0]);
 	t.params = cli_params_new(cli);
 	r = t.params ? cli_params_which(cli, t.params) : CLI_FAILED;
 	if (!r)

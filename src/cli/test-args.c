@@ -112,6 +112,7 @@ static void test_refused(void **state)
 {
 	refuse(-EINVAL, "unknown option '--sesion': did you mean '--session'?", LINE("--sesion=x"));
 	refuse(-EINVAL, "unknown option '--qqqqqq'", LINE("--qqqqqq"));
+	refuse(-EINVAL, "unknown option '--histogram'", LINE("--histogram"));
 	refuse(-EINVAL, "unknown option '-q'", LINE("-aq"));
 	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));

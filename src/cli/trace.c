@@ -2,6 +2,7 @@
 #include "cli/trace.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -9,7 +10,10 @@
 #include "cli/daemon.h"
 #include "cli/locate.h"
 #include "cli/params.h"
+#include "cli/text.h"
 #include "ship/files.h"
+
+#define NEAR_MAX 256 /* names that a suggestion is chosen from */
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
 {
@@ -123,6 +127,35 @@ static int find_output(struct cli *cli, const struct kymo_value *session, char p
 	return cli_fail(cli, "not-found", "session '%s' has recorded no event yet", name);
 }
 
+/* Stores the path of a directory that has almost this path. Returns whether there is one. */
+static bool find_near(const char *wanted, char path[PATH_MAX])
+{
+	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted, *near;
+	const char *names[NEAR_MAX + 1] = {NULL};
+	struct dirent *e;
+	size_t n = 0;
+	DIR *d;
+
+	snprintf(path, PATH_MAX, "%.*s", (int)(base - wanted), wanted);
+	d = opendir(*path ? path : ".");
+	while (d && n < NEAR_MAX && (e = readdir(d)))
+		if (e->d_name[0] != '.' && has_entries(dirfd(d), e->d_name))
+			n += !!(names[n] = strdup(e->d_name));
+	near = cli_nearest(base, names);
+	if (near)
+		snprintf(path, PATH_MAX, "%.*s%s", (int)(base - wanted), wanted, near);
+	while (n)
+		free((char *)names[--n]);
+	if (d)
+		closedir(d);
+	return near;
+}
+
+static int no_trace_but(struct cli *cli, const char *name, const char *near)
+{
+	return cli_fail(cli, "not-found", "there is no trace '%s': did you mean '%s'?", name, near);
+}
+
 /* Stores the path that a name means. Returns an exit code. */
 static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
 {
@@ -130,9 +163,13 @@ static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char traces[PATH_MAX];
 
+	char near[PATH_MAX];
+
 	snprintf(path, PATH_MAX, "%s", name);
-	if (!*name || strchr(name, '/') || access(name, F_OK) == 0)
+	if (!*name || access(name, F_OK) == 0 || errno != ENOENT)
 		return CLI_OK;
+	if (strchr(name, '/'))
+		return find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;
 	if (params && kymo_ctl_open(NULL, &ctl) >= 0) {
 		kymo_value_set_string(params, "session", name);
 		kymo_ctl_call(ctl, "status", params, &reply);
@@ -142,6 +179,8 @@ static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
 	if (!cli_locate_traces(traces, sizeof(traces)) &&
 		!find_newest(path, PATH_MAX, traces, name))
 		return CLI_OK;
+	if (find_near(name, near))
+		return no_trace_but(cli, name, near);
 	if (!reply)
 		return cli_no_trace_or_session(cli, name);
 	return cli_fail(

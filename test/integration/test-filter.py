@@ -275,6 +275,31 @@ def test_unknown_field(k):
     check(not k.kymo("view", trace, "-e", "s:outer_begin").stderr, "an event that is there")
 
 
+def test_other_tools_words(k):
+    """
+    Options that other tools have, arguments in the wrong order and names that are nearly right: one
+    line says what to write instead.
+    """
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
+    trace = str(t.write(k.top / "checkout"))
+    for args, status, says in (
+        (("view", trace, "--since=+1s"), 2, "did you mean '--begin'?"),
+        (("view", trace, "--limit", "5"), 2, "did you mean '--tail'?"),
+        (("view", trace, "-n", "5"), 1, "--tail=N the last events"),
+        (("view", trace, "--pid=5"), 1, "--filter='vpid == N'"),
+        (("stat", trace, "--histogram=x"), 2, "did you mean '--hist'?"),
+        (("stat", trace, "--spans"), 1, "'kymo stat' shows all spans"),
+        (("export", trace, "--format=csv"), 2, "did you mean '--to'?"),
+        (("record", "--since=1"), 2, "unknown option '--since'"),
+        (("top", trace), 2, f"'kymo stat {trace}' counts"),
+        (("sql", "select 1", trace), 2, "the statement comes last"),
+        (("view", trace.replace("checkout", "chekout")), 1, f"did you mean '{trace}'?"),
+    ):
+        said = k.kymo(*args, status=status).stderr
+        check(says in said and len(said.splitlines()) == 1, f"{args}: {said}")
+
+
 def test_caret(k):
     """On a terminal, the message marks the position."""
     k.start_daemon()
