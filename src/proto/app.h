@@ -44,6 +44,7 @@ enum ky_app_caps {
 	KY_CAP_STATEDUMP = 8, /* knows STATEDUMP */
 	KY_CAP_TRIGGERS = 16, /* knows TRIGGERS */
 	KY_CAP_FIXED = 32,    /* has no room for buffers that may grow */
+	KY_CAP_ROOMY = 64,    /* with KY_CAP_FIXED: has room for 128 MiB of buffers */
 };
 
 /*

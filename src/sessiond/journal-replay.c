@@ -101,7 +101,7 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 	if (!kind)
 		return ring_set_get(c, (uid_t)get_number(o, "uid"),
 			(uint32_t)get_number(o, "abi_bits"), (uint32_t)get_number(o, "mode"),
-			get_number(o, "fixed"));
+			(enum ring_room)KY_MIN(get_number(o, "fixed"), ROOM_MUCH));
 	return ring_set_find(s, kind)
 		       ? ring_set_of_process(ring_set_find(s, kind), (pid_t)get_number(o, "pid"),
 				 (uint32_t)get_number(o, "process"), get_number(o, "image"))

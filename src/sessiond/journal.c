@@ -371,7 +371,7 @@ static void journal_set(const struct ring_set *set)
 	}
 	add_number(o, "stream_id", set->stream_id);
 	add_number(o, "mode", set->mode);
-	add_number(o, "fixed", set->fixed);
+	add_number(o, "fixed", set->room);
 	add_number(o, "clock", g->clock);
 	add_number(o, "overwrite", g->overwrite);
 	add_number(o, "n_rings", g->n_rings);

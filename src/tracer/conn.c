@@ -5,6 +5,8 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,6 +14,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "tracer/cgroup.h"
 #include "tracer/counter.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
@@ -280,14 +283,53 @@ static void send_left_out(struct tracer_conn *conn)
 
 /* An address space of this size may be too small for buffers that may grow. */
 #define SMALL_SPACE (UINT64_C(4) << 30)
+/* A control group with less memory has no room for the buffers of KY_CAP_ROOMY. */
+#define ROOMY_GROUP (UINT64_C(1) << 30)
 
-/* Buffers that may grow are mapped for their largest size. */
-static bool needs_fixed_buffers(void)
+/* Returns the size of all that the program maps, or 0. */
+static uint64_t mapped_size(void)
 {
-	struct rlimit space;
+	char text[32];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	return tracer.spare_mappings ||
-	       (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur <= SMALL_SPACE);
+	ky_close(fd);
+	if (n < 0)
+		return 0;
+	text[n] = '\0';
+	return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Returns whether the kernel lets this program lock more than the limit; tries it without pages. */
+static bool may_exceed(rlim_t limit)
+{
+	size_t size = (size_t)limit + 1;
+	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool may = p != MAP_FAILED && mlock2(p, size, MLOCK_ONFAULT) == 0;
+
+	if (p != MAP_FAILED)
+		munmap(p, size);
+	return may;
+}
+
+/*
+ * Returns the capabilities that say how much room the program has: buffers that may grow are mapped
+ * for their largest size. mlockall() fails if all that is mapped exceeds the limit. So a program
+ * that has mapped more already locks nothing, and one without a limit can lock much for a moment.
+ */
+static uint32_t room_caps(void)
+{
+	struct rlimit space, locked;
+
+	if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur <= SMALL_SPACE)
+		return KY_CAP_FIXED;
+	if (!tracer.spare_mappings)
+		return 0;
+	if (!tracer.may_lock || tracer.filtered || getrlimit(RLIMIT_MEMLOCK, &locked) < 0)
+		return KY_CAP_FIXED;
+	if (locked.rlim_cur == RLIM_INFINITY || may_exceed(locked.rlim_cur))
+		return KY_CAP_FIXED | (tracer_memory_max() > ROOMY_GROUP ? KY_CAP_ROOMY : 0);
+	return mapped_size() > locked.rlim_max ? 0 : KY_CAP_FIXED;
 }
 
 static void send_hello(struct tracer_conn *conn)
@@ -300,7 +342,7 @@ static void send_hello(struct tracer_conn *conn)
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
 			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP |
-			KY_CAP_TRIGGERS | (needs_fixed_buffers() ? KY_CAP_FIXED : 0),
+			KY_CAP_TRIGGERS | room_caps(),
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,

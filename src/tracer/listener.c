@@ -375,7 +375,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *sum)
 {
 	(void)size;
 	if (tracer_object_locks(info))
-		tracer.spare_mappings = ky_parts_closed = true;
+		tracer.spare_mappings = tracer.may_lock = ky_parts_closed = true;
 	/* valgrind's programs have no filters */
 	if (info->dlpi_name && strstr(info->dlpi_name, "/vgpreload_"))
 		tracer.spare_mappings = true;

@@ -135,6 +135,7 @@ struct tracer {
 	bool has_rseq;
 	/* it may lock its memory (locks.h), or valgrind examines all that is mapped */
 	bool spare_mappings;
+	bool may_lock;	     /* the program refers to mlockall (locks.h) */
 	bool ending;	     /* the application waits until what it recorded is written */
 	bool dumping;	     /* events take the way that checks tracer_only */
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */

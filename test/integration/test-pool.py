@@ -192,6 +192,13 @@ def locked(pid):
     return kib
 
 
+def may_lock(size):
+    """Returns a command that runs another one, which may lock so many bytes."""
+    kymotest.need_program("prlimit", "util-linux")
+    kymotest.need_program("setpriv", "util-linux")
+    return ["prlimit", f"--memlock={size}", *(() if os.geteuid() else ("setpriv", "--inh-caps=-ipc_lock", "--bounding-set=-ipc_lock"))]
+
+
 @kymotest.without_sanitizers  # they make mlockall do nothing
 def test_locked_memory(k):
     """
@@ -222,11 +229,7 @@ def test_little_to_lock(k):
     A program that locks its memory may do so within the limit that is usual, and loses no event,
     beside another program whose buffers grow.
     """
-    kymotest.need_program("prlimit", "util-linux")
-    kymotest.need_program("setpriv", "util-linux")
-    within = ["prlimit", f"--memlock={8 << 20}"]
-    if os.geteuid() == 0:
-        within += ["setpriv", "--inh-caps=-ipc_lock", "--bounding-set=-ipc_lock"]
+    within = may_lock(8 << 20)
     k.start_daemon()
     trace = k.record("*:*")
     for wrap in ([], within):
@@ -237,6 +240,30 @@ def test_little_to_lock(k):
     k.kymo("stop", "s")
     equal(len(check_counts(k, trace, 120)), 120, "events")
     check(list(trace.glob("ust/uid/*/*/channel0-fixed*")), "no file of buffers that do not grow")
+
+
+@kymotest.without_sanitizers
+def test_room_to_lock(k):
+    """
+    How far the buffers grow of a program that refers to mlockall: as usual if it maps more already
+    than it may lock; hardly with a limit that it keeps; and up to 128 MiB together without a limit.
+    """
+    if os.geteuid():
+        raise kymotest.Skip("only root may lock memory without a limit")
+    rooms = {"channel0_0": (may_lock(64 << 10), 16 << 20, 1 << 40), "channel0-fixed_0": (may_lock(8 << 20), 0, 1 << 20),
+        "channel0-locked_0": ([], 2 << 20, 128 << 20)}
+    k.start_daemon()
+    trace = k.record("pool:*")
+    for wrap, _, _ in rooms.values():
+        k.finish(k.spawn("pool-lock", "-n", 10, wrap=["taskset", "-c", "0", *wrap]))
+    (channel,) = k.kymo_json("status", "s")["session"]["channels"]
+    for (name, (_, least, most)), buffers in zip(rooms.items(), channel["ring_sets"], strict=True):
+        size = buffers["burst_size"] * os.cpu_count()
+        check(least <= size <= most, f"{name}: buffers may have {size} bytes together")
+    k.kymo("stop", "s")
+    check_counts(k, trace, 30)
+    for name in rooms:
+        check(list(trace.glob(f"ust/uid/*/*/{name}")), f"no file {name}")
 
 
 def test_killed(k):

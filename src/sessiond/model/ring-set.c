@@ -22,7 +22,9 @@
 #define SLOTS_MAX     32768u
 #define SLOTS_IN_FILE 64u
 /* Most systems let a program lock 8 MiB, and it needs most of that itself. */
-#define FIXED_MAX	(UINT64_C(1) << 20)
+#define LITTLE_MAX (UINT64_C(1) << 20)
+/* Without that limit, it locks as much until the daemon gives back what is not used. */
+#define MUCH_MAX	(UINT64_C(128) << 20)
 #define FIXED_BLOCK_MIN (16u << 10)
 
 struct set_event *ring_set_find_named(
@@ -48,7 +50,7 @@ void ring_set_set_state(struct ring_set *set, enum set_state state)
 }
 
 static struct ring_set *ring_set_new(
-	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, enum ring_room room)
 {
 	struct ring_set *set = calloc(1, sizeof(*set));
 
@@ -59,7 +61,7 @@ static struct ring_set *ring_set_new(
 	set->uid = uid;
 	set->abi_bits = abi_bits;
 	set->mode = mode;
-	set->fixed = fixed;
+	set->room = room;
 	set->named = c->buffers == BUFFERS_THREAD;
 	set->number = env_next_number(c->session->env);
 	set->memory = (struct ring_memory){-1, -1};
@@ -69,11 +71,11 @@ static struct ring_set *ring_set_new(
 	return set;
 }
 
-static bool is_of_kind(
-	const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
+static bool is_of_kind(const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode,
+	enum ring_room room)
 {
 	return set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
-	       set->mode == mode && set->fixed == fixed;
+	       set->mode == mode && set->room == room;
 }
 
 static void retire_set(struct ring_set *set)
@@ -83,14 +85,14 @@ static void retire_set(struct ring_set *set)
 }
 
 struct ring_set *ring_set_get(
-	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed)
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, enum ring_room room)
 {
 	struct ring_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode, fixed))
+		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode, room))
 			return set;
-	set = ring_set_new(c, uid, abi_bits, mode, fixed);
+	set = ring_set_new(c, uid, abi_bits, mode, room);
 	if (!set)
 		return NULL;
 	set->succeeds = c->n_replaced;
@@ -115,7 +117,7 @@ void ring_set_replace(struct ring_set *set)
 
 	ky_list_foreach (other, &set->channel->sets, node)
 		n += other->replaced &&
-		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->fixed);
+		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->room);
 	if (n < REPLACED_MAX)
 		replace_set(set);
 }
@@ -151,7 +153,7 @@ struct ring_set *ring_set_of_process(
 		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
 			set->process == process)
 			return set;
-	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode, kind->fixed);
+	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode, kind->room);
 	if (!set)
 		return NULL;
 	set->kind = kind;
@@ -202,10 +204,19 @@ bool ring_sets_grow(const struct channel *c)
 	       (!c->overwrite || c->session->seconds) && c->session->shm_fd < 0;
 }
 
-/* Makes the blocks smaller, and then fewer, until all rings together have FIXED_MAX. */
-static void fit_fixed(struct ky_geometry *g)
+static uint64_t total_size(const struct ky_geometry *g, uint32_t n_blocks)
 {
-	while ((uint64_t)g->n_rings * g->n_home * g->block_size > FIXED_MAX)
+	return (uint64_t)g->n_rings * n_blocks * g->block_size;
+}
+
+/* Fits all rings together into this size: they grow less; blocks are smaller; then, fewer. */
+static void fit(struct ky_geometry *g, uint64_t max)
+{
+	while (g->n_blocks / 2 >= g->n_home && total_size(g, g->n_blocks) > max)
+		g->n_blocks /= 2;
+	if (total_size(g, g->n_blocks) <= max)
+		return;
+	while (total_size(g, g->n_home) > max)
 		if (g->block_size > FIXED_BLOCK_MIN)
 			g->block_size /= 2;
 		else if (g->n_home > KY_RING_MIN_BLOCKS)
@@ -289,8 +300,8 @@ static int make_memory(struct ring_set *set)
 		.n_home = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
-	if (set->fixed)
-		fit_fixed(&set->geometry);
+	if (set->room != ROOM_TO_GROW)
+		fit(&set->geometry, set->room == ROOM_MUCH ? MUCH_MAX : LITTLE_MAX);
 	set->pool_size = c->pool_size;
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;

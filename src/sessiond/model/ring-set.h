@@ -26,6 +26,13 @@ enum set_state {
 	SET_RETIRED, /* the consumer is to write out what there is, and forget the set */
 };
 
+/* The room for rings that the set's programs have. The numbers are those in journals. */
+enum ring_room {
+	ROOM_TO_GROW,
+	ROOM_LITTLE, /* 1 MiB for all rings of the set, grown */
+	ROOM_MUCH,   /* 128 MiB for all rings of the set, grown */
+};
+
 struct ring_set {
 	struct ky_list node;  /* in channel->sets */
 	struct ky_list group; /* in channel->kinds, unless it is one process's */
@@ -33,7 +40,7 @@ struct ring_set {
 	uint32_t number; /* in messages */
 	uid_t uid;
 	uint32_t abi_bits, mode; /* enum ky_set_mode */
-	bool fixed;		 /* its rings do not grow, though the channel's may */
+	enum ring_room room;
 	/*
 	 * itself; or, if the set is one process's, the set whose events it shares, which has no
 	 * memory then
@@ -77,7 +84,7 @@ bool ring_sets_grow(const struct channel *c);
  * if allocation fails.
  */
 struct ring_set *ring_set_get(
-	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, bool fixed);
+	struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode, enum ring_room room);
 /*
  * Leaves a damaged set to the programs that have it: later ones get another one. A set that is one
  * process's stays, and so does one after REPLACED_MAX others.

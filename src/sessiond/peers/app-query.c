@@ -150,14 +150,16 @@ static struct ring_set *replaced_set(const struct app *a, const struct channel *
 }
 
 /* Returns the same as long as the application has a set, though the channel may change. */
-static bool needs_fixed_set(const struct app *a, const struct channel *c)
+static enum ring_room room_of(const struct app *a, const struct channel *c)
 {
 	const struct app_set *as;
 
 	ky_list_foreach (as, &a->sets, app_node)
 		if (as->set->channel == c)
-			return as->set->fixed;
-	return a->caps & KY_CAP_FIXED && ring_sets_grow(c);
+			return as->set->room;
+	if (!(a->caps & KY_CAP_FIXED) || !ring_sets_grow(c))
+		return ROOM_TO_GROW;
+	return a->caps & KY_CAP_ROOMY ? ROOM_MUCH : ROOM_LITTLE;
 }
 
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
@@ -173,7 +175,7 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 	set = replaced_set(a, c);
 	if (!set)
 		set = ring_set_get(
-			c, a->user->uid, a->abi_bits, mode, per_cpu && needs_fixed_set(a, c));
+			c, a->user->uid, a->abi_bits, mode, per_cpu ? room_of(a, c) : ROOM_TO_GROW);
 	if (set && has_own_buffers(a, c))
 		set = set_of_process(a, set);
 	if (set && app_set_get(a, set))

@@ -8,8 +8,10 @@
 
 static void name_files(const struct ring_set *set, char *name, size_t size)
 {
+	static const char *const rooms[] = {
+		[ROOM_TO_GROW] = "", [ROOM_LITTLE] = "-fixed", [ROOM_MUCH] = "-locked"};
 	int n = snprintf(name, size, "%s%s%s", set->channel->name,
-		set->mode == KY_SET_PER_THREAD ? "-thread" : "", set->fixed ? "-fixed" : "");
+		set->mode == KY_SET_PER_THREAD ? "-thread" : "", rooms[set->room]);
 
 	if (ring_set_is_own(set))
 		snprintf(name + n, size - (size_t)n, "-p%d-%u", (int)set->pid, set->number);
