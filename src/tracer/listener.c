@@ -43,8 +43,12 @@
  * The application's threads wake the listener by a signal to it. The signal is blocked, so it only
  * makes this descriptor readable. This needs no path, so it works behind chroot() too, and no
  * descriptor in the application's table.
+ *
+ * The descriptor also takes such signals that are sent to the whole process, so the application
+ * must not use the signal. The C library reserves this one, and sends it to single threads only
+ * (pthread_cancel, timers). Its sets of signals do not contain it.
  */
-#define WAKE_SIGNAL SIGURG
+#define WAKE_SIGNAL 32
 
 static struct {
 	int wake_fd; /* signalfd; in the listener's table of descriptors */
@@ -60,6 +64,8 @@ static int open_wake_fd(void)
 {
 	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
 
+	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
+		return -1;
 	return (int)syscall(
 		SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -82,9 +88,21 @@ static int own_descriptors(void)
 	return open_wake_fd();
 }
 
+/*
+ * Another thread may have the number of one that a filter has killed, and the signal would end it.
+ * The lock's first word has the number of its owner while that lives (robust futexes).
+ */
+static bool listener_lives(void)
+{
+	uint32_t word;
+
+	__atomic_load((const uint32_t *)&tracer.alive, &word, __ATOMIC_RELAXED);
+	return (word & FUTEX_TID_MASK) == (uint32_t)listener.tid;
+}
+
 void tracer_listener_wake(void)
 {
-	if (!listener.tid || listener.wake_fd < 0)
+	if (!listener.tid || listener.wake_fd < 0 || !listener_lives())
 		return; /* it sends everything when it connects, or checks by itself */
 	if (syscall(SYS_tgkill, getpid(), listener.tid, WAKE_SIGNAL) < 0)
 		tracer_debug("the listener was not woken");

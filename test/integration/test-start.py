@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import kymotest
-from kymotest import APPS, LIBDIR, check, equal, need_program, wait_for, without_sanitizers
+from kymotest import APPS, LIBDIR, check, check_counts, equal, need_program, wait_for, without_sanitizers
 
 
 def own_calls(k, name):
@@ -141,6 +141,17 @@ def listener_sleeps(pid):
     """Counts how often the listener has fallen asleep."""
     listener = kymotest.listener_of(pid)
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (listener / "status").read_text(), re.MULTILINE)[1]) if listener else 0
+
+
+def test_signals_are_the_programs(k):
+    """The program takes each signal that it gets and has blocked: the listener takes none."""
+    k.start_daemon()
+    trace = k.record("urgent:*")
+    n = 100
+    equal(k.app("urgent", n), "", "signals that were lost")
+    k.kymo("stop", "s")
+    n_signals = len({*range(1, 32), *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)} - {signal.SIGKILL, signal.SIGSTOP, signal.SIGSYS})
+    check_counts(k, trace, n * n_signals)
 
 
 def test_listener_sleeps(k):
