@@ -24,7 +24,8 @@ static void add_blame(void *arg, const struct ky_blame *blame)
 
 		if (b->component == target->component && b->thread == blame->thread &&
 			b->span == blame->span && b->via == blame->via &&
-			b->caller == blame->caller) {
+			b->caller == blame->caller && b->ready == blame->ready &&
+			b->ready_span == blame->ready_span) {
 			b->ns += blame->ns;
 			return;
 		}

@@ -125,6 +125,8 @@ struct ky_blame {
 	uint64_t caller;
 	int64_t ns;
 	bool is_load; /* the thread has no part in what is asked, and ran instead */
+	/* The thread that is waited for and could run, while `thread` ran; UINT32_MAX: itself. */
+	uint32_t ready, ready_span;
 };
 
 struct ky_wait {

@@ -22,20 +22,46 @@ static const char *name_of(const struct ky_explain *x, uint32_t name)
 
 /* --- whom the waits are charged to --- */
 
+static struct ky_culprit *find_culprit(
+	struct ky_culprit *v, size_t n, const struct ky_culprit *like)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].thread == like->thread && v[i].span == like->span &&
+			v[i].caller == like->caller)
+			return &v[i];
+	}
+	return NULL;
+}
+
+/* A thread that runs instead of the one that is waited for neither holds nor wakes anything. */
+static int add_instead(struct ky_culprits *c, const struct ky_blame *b)
+{
+	const struct ky_culprit new = {b->thread, b->span, 0, b->ns};
+	struct ky_culprit *o = find_culprit(c->instead.v, c->instead.n, &new);
+
+	if (b->ready == UINT32_MAX)
+		return 0;
+	c->instead_ns += b->ns;
+	if (!o)
+		return ky_vec_add(&c->instead, new);
+	o->ns += b->ns;
+	return 0;
+}
+
 static int add_culprit(struct ky_culprits *c, const struct ky_blame *b)
 {
-	c->ns += b->ns;
-	if (b->via && ky_vec_add(&c->via, *b) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < c->v.n; i++) {
-		struct ky_culprit *o = &c->v.v[i];
+	bool is_ready = b->ready != UINT32_MAX;
+	const struct ky_culprit new = {is_ready ? b->ready : b->thread,
+		is_ready ? b->ready_span : b->span, b->caller, b->ns};
+	struct ky_culprit *o = find_culprit(c->v.v, c->v.n, &new);
 
-		if (o->thread == b->thread && o->span == b->span && o->caller == b->caller) {
-			o->ns += b->ns;
-			return 0;
-		}
-	}
-	return ky_vec_add(&c->v, (struct ky_culprit){b->thread, b->span, b->caller, b->ns});
+	c->ns += b->ns;
+	if (add_instead(c, b) < 0 || (b->via && ky_vec_add(&c->via, *b) < 0))
+		return -ENOMEM;
+	if (!o)
+		return ky_vec_add(&c->v, new);
+	o->ns += b->ns;
+	return 0;
 }
 
 static int compare_culprits(const void *a, const void *b)
@@ -194,6 +220,8 @@ int ky_culprits_find(
 		ret->ns = 0, ret->v.n = ret->via.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
+	if (ret->instead.n)
+		qsort(ret->instead.v, ret->instead.n, sizeof(*ret->instead.v), compare_culprits);
 	drop_others(ret, x);
 	drop_idle(ret, x);
 	return r;
@@ -203,6 +231,7 @@ void ky_culprits_deinit(struct ky_culprits *c)
 {
 	ky_vec_deinit(&c->v);
 	ky_vec_deinit(&c->via);
+	ky_vec_deinit(&c->instead);
 }
 
 /* --- pieces of sentences --- */
@@ -647,6 +676,14 @@ static void say_condition(
 	ky_buf_puts(b, " meanwhile");
 }
 
+static void put_runs(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
+{
+	put_who(b, x, w);
+	ky_buf_printf(b, " run%s on its processor instead", w->is_several ? "" : "s");
+	if (w->span)
+		ky_buf_printf(b, ", in %s", name_of(x, w->span));
+}
+
 static void say_ready(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
 	const struct ky_culprits *c, const struct who *w)
 {
@@ -665,10 +702,7 @@ static void say_ready(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 			       "group's processor time is limited, or a virtual machine stands");
 		return;
 	}
-	put_who(b, x, w);
-	ky_buf_printf(b, " run%s on its processor instead", w->is_several ? "" : "s");
-	if (w->span)
-		ky_buf_printf(b, ", in %s", name_of(x, w->span));
+	put_runs(b, x, w);
 }
 
 /* Some calls of the kernel wait for one kind of thing, whoever wakes the thread. */
@@ -771,6 +805,22 @@ static void say_locks(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 	put_doing(b, x, w);
 }
 
+/* Those that run while the thread that is waited for could, if that is much of the time. */
+static void put_instead(struct ky_buf *b, const struct ky_explain *x, const struct ky_culprits *c)
+{
+	struct ky_culprits instead = {.ns = c->instead_ns};
+	struct who w;
+
+	if (!c->ns || (double)c->instead_ns < SECOND * (double)c->ns)
+		return;
+	instead.v.v = c->instead.v;
+	instead.v.n = c->instead.n;
+	w = find_who(x, &instead);
+	w.two = NULL;
+	ky_buf_puts(b, ", while ");
+	put_runs(b, x, &w);
+}
+
 static int say_wait_finding(struct ky_buf *b, struct ky_explain *x, struct ky_finding *f)
 {
 	enum ky_component_kind kind = ky_finding_part(x, f);
@@ -788,6 +838,7 @@ static int say_wait_finding(struct ky_buf *b, struct ky_explain *x, struct ky_fi
 		say_ready(b, x, f, &c, &w);
 	else
 		say_wait(b, x, f, &c, &w);
+	put_instead(b, x, &c);
 	if (!r)
 		r = add_times_evidence(f);
 	if (!r && kind == KY_PART_LOCK && c.n_holders >= 1.5) {

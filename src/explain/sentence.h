@@ -14,8 +14,10 @@ struct ky_culprit {
 };
 
 struct ky_culprits {
-	KY_VEC(struct ky_culprit) v; /* the greatest first */
-	KY_VEC(struct ky_blame) via; /* chains */
+	KY_VEC(struct ky_culprit) v;	   /* the greatest first */
+	KY_VEC(struct ky_blame) via;	   /* chains */
+	KY_VEC(struct ky_culprit) instead; /* ran while those in v could run; greatest first */
+	int64_t instead_ns;
 	int64_t ns;
 	uint64_t mutex;	  /* the one that was waited for most */
 	uint64_t second;  /* mutex that was waited for a quarter of the time or more; 0: none */

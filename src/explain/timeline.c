@@ -206,6 +206,8 @@ struct link {
 	uint32_t via;
 	uint64_t caller;
 	bool is_load;
+	bool is_instead; /* others run instead of the thread `ready` in `ready_span` */
+	uint32_t ready, ready_span;
 };
 
 static void charge_thread(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
@@ -219,7 +221,9 @@ static void add_blame(
 			       .via = link->via,
 			       .caller = link->caller,
 			       .ns = ns,
-			       .is_load = link->is_load});
+			       .is_load = link->is_load,
+			       .ready = link->is_instead ? link->ready : UINT32_MAX,
+			       .ready_span = link->ready_span});
 }
 
 /* "thread 12 (logger) in log:write": a name. */
@@ -409,7 +413,10 @@ static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thr
 	} else if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_READY) {
 		int64_t charged;
 
-		below.via = name_via(m, thread, h->span, link->via);
+		below.caller = link->caller;
+		below.is_instead = true;
+		below.ready = thread;
+		below.ready_span = h->span;
 		charged = charge_processor(m, c, h->thread, thread, from, to, &below);
 		if (charged == to - from)
 			return;

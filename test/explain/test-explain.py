@@ -1081,8 +1081,10 @@ def test_newest_name():
 
 
 def test_waker_that_cannot_run():
+    """A thread that runs instead of the waker is named as that: it wakes nobody."""
     check(Chain(35, threads=1, n=500).make_chain(True),
-          "it waits in shop:checkout;read() until thread 801 (packer) wakes it, which is in zip:pack meanwhile")
+          "it waits in shop:checkout;read() until thread 800 (helper) wakes it, which is in mid:relay meanwhile, "
+          "while thread 801 (packer) runs on its processor instead, in zip:pack")
     chain = Chain(35, threads=1, n=500)
     chain.packer_pid = 61  # another program, which has nothing to do with the wait
     check(chain.make_chain(True),
