@@ -6,9 +6,10 @@
 
 #include "explain/words.h"
 
-#define MOST	     0.6   /* so much of the time, to be named */
-#define SECOND	     0.25  /* to be named beside another */
-#define LONG_HOLD_NS 50000 /* longer than calls for mutexes take */
+#define MOST	      0.6     /* so much of the time, to be named */
+#define SECOND	      0.25    /* to be named beside another */
+#define LONG_HOLD_NS  50000   /* longer than calls for mutexes take */
+#define LONG_PAUSE_NS 1000000 /* longer than allocations take that copy */
 
 static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
 {
@@ -899,6 +900,21 @@ static bool is_ends_of(const struct ky_explain *x, const struct ky_component *wa
 	return !strncmp(a, name, n) && !strcmp(a + n, "_begin") && is_end_of(x, way->b, span);
 }
 
+/* Time passes between the two events. */
+static void say_gap(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+
+	ky_buf_puts(b, "in ");
+	put_place(b, x, f, c->parent, 0);
+	ky_buf_puts(b, " no event comes ");
+	put_ends(b, x, c);
+	ky_buf_puts(b, " for ");
+	ky_words_put_duration(b, affected_ns(f));
+	ky_buf_puts(b, " instead of ");
+	ky_words_put_duration(b, f->typical_ns);
+}
+
 static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
 	const struct ky_component *c = component(x, f->component);
@@ -939,18 +955,23 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 			ky_buf_puts(b, ", with no event in it");
 		return;
 	}
-	ky_buf_puts(b, "in ");
-	put_place(b, x, f, c->parent, 0);
-	ky_buf_puts(b, " no event comes ");
-	put_ends(b, x, c);
-	ky_buf_puts(b, " for ");
-	ky_words_put_duration(b, affected_ns(f));
-	ky_buf_puts(b, " instead of ");
-	ky_words_put_duration(b, f->typical_ns);
+	say_gap(b, x, f);
+}
+
+/* Most of the time lies between two allocations: something else is done there. */
+static bool is_long_pause(const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+
+	return f->top >= MOST * f->amount && f->mean_ns[0] > LONG_PAUSE_NS && c->a == c->b;
 }
 
 static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
+	if (is_long_pause(x, f)) {
+		say_gap(b, x, f);
+		return;
+	}
 	ky_buf_puts(b, "it allocates: malloc, free and the like are called ");
 	put_times(b, affected_count(x, f));
 	ky_buf_puts(b, " instead of ");

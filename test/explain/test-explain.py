@@ -286,6 +286,17 @@ def test_allocations():
     check(Program(5, n=200).make(work), "it allocates: malloc, free and the like are called 3,999 times instead of 7 times")
 
 
+def test_pause_between_allocations():
+    """A few allocations far apart: what is done in between takes long, not they."""
+    def work(p, i, f):
+        if p.r.random() < .05:
+            p.event("libc:malloc", size=256)
+            p.spend(9000)
+            p.event("libc:free", ptr=1)
+        p.spend(5)
+    check(Program(5, n=300).make(work), "in shop:checkout no event comes between two allocations for ")
+
+
 def test_value():
     def work(p, i, f):
         p.spend(800 if f["tenant"] == "initech" else 30)
