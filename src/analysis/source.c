@@ -663,8 +663,9 @@ static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)
 	const char *label = n->is_enum ? ky_enum_label(n, v->u, &at) : NULL;
 
 	if (label)
-		return (struct ky_fact){
-			KY_FACT_TEXT, .text = ky_texts_add(s->names, label, strlen(label))};
+		return (struct ky_fact){KY_FACT_TEXT,
+			.text = ky_texts_add(s->names, label, strlen(label)),
+			.length = (uint32_t)strlen(label)};
 	switch ((enum ky_node_kind)n->kind) {
 	case KY_NODE_INT:
 		if (!n->is_signed && v->u > INT64_MAX)
@@ -676,8 +677,8 @@ static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)
 	case KY_NODE_STRING:
 	case KY_NODE_ARRAY:
 	case KY_NODE_SEQUENCE:
-		return (struct ky_fact){
-			KY_FACT_TEXT, .text = ky_texts_add(s->names, v->text, v->n)};
+		return (struct ky_fact){KY_FACT_TEXT, .text = ky_texts_add(s->names, v->text, v->n),
+			.length = (uint32_t)KY_MIN(strnlen(v->text, v->n), UINT32_MAX)};
 	case KY_NODE_STRUCT:
 	case KY_NODE_VARIANT:
 		break;

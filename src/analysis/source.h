@@ -103,7 +103,10 @@ struct ky_fact {
 	union {
 		int64_t number;
 		double real;
-		uint32_t text; /* a name */
+		struct {
+			uint32_t text;	 /* a name, of the first KY_TEXTS_LENGTH bytes */
+			uint32_t length; /* of all of a text that is a field */
+		};
 	};
 };
 

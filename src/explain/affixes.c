@@ -17,11 +17,15 @@ static bool is_delimiter(char c)
 	return c && strchr("/:-.?_=@ ,;#&|", c);
 }
 
-static bool has_affix(const char *text, const char *affix, size_t n, bool is_ending)
+/* The ending of a text that is cut is not known. */
+static bool has_affix(const struct ky_search *w, const struct ky_fact *fact, const char *affix,
+	size_t n, bool is_ending)
 {
+	const char *text = ky_texts_get(&w->x->names, fact->text);
 	size_t length = strlen(text);
 
-	return length >= n && !memcmp(is_ending ? text + length - n : text, affix, n);
+	return length >= n && !(is_ending && ky_column_is_cut(fact)) &&
+	       !memcmp(is_ending ? text + length - n : text, affix, n);
 }
 
 static size_t count_affix(const struct ky_search *w, uint32_t key, const struct affix *v,
@@ -35,8 +39,7 @@ static size_t count_affix(const struct ky_search *w, uint32_t key, const struct 
 		const struct ky_fact *fact = ky_instance_fact(instances[i], key);
 
 		found += fact && fact->type == KY_FACT_TEXT &&
-			 has_affix(ky_texts_get(&w->x->names, fact->text), affix, v->length,
-				 v->is_ending);
+			 has_affix(w, fact, affix, v->length, v->is_ending);
 	}
 	return found;
 }
@@ -55,8 +58,7 @@ static double explained_by_affix(
 	}
 	for (size_t i = 0; i < c->n; i++)
 		has[i] = c->facts[i].type == KY_FACT_TEXT &&
-			 has_affix(ky_texts_get(&w->x->names, c->facts[i].text), affix, v->length,
-				 v->is_ending);
+			 has_affix(w, &c->facts[i], affix, v->length, v->is_ending);
 	explained = ky_column_explained_by(w, c, has);
 	free(has);
 	return explained;
@@ -96,8 +98,7 @@ static bool has_several_texts(const struct ky_search *w, uint32_t key, const str
 		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
 
 		if (fact && fact->type == KY_FACT_TEXT && fact->text != v->fact.text &&
-			has_affix(ky_texts_get(&w->x->names, fact->text), affix, v->length,
-				v->is_ending))
+			has_affix(w, fact, affix, v->length, v->is_ending))
 			return true;
 	}
 	return false;

@@ -23,7 +23,7 @@ double ky_column_number(
 	double number = f->type == KY_FACT_INT ? (double)f->number : f->real;
 
 	if (f->type == KY_FACT_TEXT)
-		return c->is_length ? (double)strlen(ky_texts_get(&w->x->names, f->text)) : NAN;
+		return c->is_length ? (double)f->length : NAN;
 	return c->is_degree ? degree_of(c, number) : number;
 }
 
@@ -228,6 +228,24 @@ static const char *find_status(const struct ky_search *w, const struct ky_column
 	return NULL;
 }
 
+#define LONG_TEXT 60 /* bytes of a text that say what it is */
+
+/* A long text is cut, but not within a character. */
+static void put_text(struct ky_buf *b, const char *text, size_t length)
+{
+	size_t n = LONG_TEXT;
+
+	while (n && length > LONG_TEXT && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	ky_buf_printf(b, "\"%.*s%s\"", (int)(length > LONG_TEXT ? n : length), text,
+		length > LONG_TEXT ? "..." : "");
+}
+
+bool ky_column_is_cut(const struct ky_fact *f)
+{
+	return f->type == KY_FACT_TEXT && f->length > KY_TEXTS_LENGTH;
+}
+
 void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
 	const struct ky_fact *f)
 {
@@ -240,7 +258,8 @@ void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struc
 	else if (f->type == KY_FACT_TEXT && c->key.kind == KY_TRAIT_CALLER)
 		ky_buf_puts(b, ky_texts_get(&w->x->names, f->text));
 	else if (f->type == KY_FACT_TEXT)
-		ky_buf_printf(b, "\"%s\"", ky_texts_get(&w->x->names, f->text));
+		put_text(b, ky_texts_get(&w->x->names, f->text),
+			strlen(ky_texts_get(&w->x->names, f->text)));
 	else if (f->type == KY_FACT_REAL)
 		ky_buf_printf(b, "%.6g", f->real);
 	else if (f->type == KY_FACT_INT && find_status(w, c, f->number))

@@ -89,6 +89,8 @@ double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, 
 	struct ky_instance *const *v, size_t n, size_t *ret_n);
 /* "total", "size of db:query", "length of path". */
 void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c);
+/* Only the beginning of the text is known: others may be equal to it or not. */
+bool ky_column_is_cut(const struct ky_fact *f);
 void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
 	const struct ky_fact *f);
 /* A condition about the field, without text. */

@@ -102,7 +102,8 @@ static int pick_values(const struct ky_search *w, struct values *values, struct 
 	for (size_t i = 0; i < values->v.n; i++) {
 		const struct value *v = &values->v.v[i];
 
-		if (v->affected >= 2 && (double)v->affected / na >= 2 * (double)v->typical / nt)
+		if (v->affected >= 2 && !ky_column_is_cut(&v->fact) &&
+			(double)v->affected / na >= 2 * (double)v->typical / nt)
 			order[n++] = v;
 	}
 	qsort(order, n, sizeof(*order), compare_frequency);

@@ -312,6 +312,22 @@ def test_prefix():
         'when path begins with "/admin/"')
 
 
+def test_long_text():
+    """Only the beginning of a long text is kept, but its length is known."""
+    def work(p, i, f):
+        p.spend(.5 * len(f["text"]))
+    def text(p):
+        n = 10 + int(p.r.expovariate(1 / 180))
+        return "long %s" % ("." * n) if n > 60 else "short"
+    check(Program(8, n=500).make(work, lambda p, i: {"text": text(p)}), " — grows with length of text: ")
+
+    def slow(p, i, f):
+        p.spend(900 if "slow" in f["text"] else 30)
+    first = kymo("explain", Program(9).make(slow, lambda p, i: {
+        "text": p.r.choice(["slow " + "x" * 90] + ["fast " + "y" * 90] * 20)}), "--span=shop:checkout").splitlines()[0]
+    assert 'when text = "slow %s..."' % ("x" * 55) in first, first
+
+
 def test_prefix_inside():
     """A beginning of a text says more than its length, of the longest of several calls, too."""
     def work(p, i, f):
