@@ -373,8 +373,9 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 }
 
 #define MAX_CLAUSES 3
-#define MAX_PASSED  .1 /* part of typical time, in a place that is a cause */
-#define MIN_TIMES   8  /* slow instances that may come at certain times */
+#define MAX_PASSED  .1	/* part of typical time, in a place that is a cause */
+#define MIN_PLACE   .33 /* part of the extra time, in a mere place that is a cause in part */
+#define MIN_TIMES   8	/* slow instances that may come at certain times */
 
 #define MIN_LOAD     .02 /* part of the time of all, to be looked below */
 #define MIN_NET_LOAD .1	 /* part of the extra time that it makes up */
@@ -636,8 +637,9 @@ static bool put_times(struct ky_buf *b, const struct ky_explanation *e)
 }
 
 /*
- * Those that say why. A mere place does if typical ones hardly pass time there, and if slow ones
- * do not come at certain times: stalls at these would hit some place, too.
+ * Those that say why. A mere place does if it has much of the extra time, if typical ones hardly
+ * pass time there, and if slow ones do not come at certain times: stalls at these would hit some
+ * place, too.
  */
 static size_t find_partial(const struct ky_difference *d, const struct ky_finding *const *top,
 	size_t n, bool have_times, const struct ky_finding *partial[MAX_CLAUSES])
@@ -646,7 +648,8 @@ static size_t find_partial(const struct ky_difference *d, const struct ky_findin
 
 	for (size_t i = 0; i < n; i++) {
 		if (!ky_finding_is_place(d->x, top[i]) || top[i]->conditions.n ||
-			(top[i]->typical_share < MAX_PASSED && !have_times))
+			(top[i]->typical_share < MAX_PASSED && !have_times &&
+				top[i]->share >= MIN_PLACE))
 			partial[n_partial++] = top[i];
 	}
 	return n_partial;
