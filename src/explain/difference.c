@@ -770,6 +770,26 @@ static int find_unended(struct ky_difference *d, struct ky_finding *f)
 	return r;
 }
 
+static bool has_odds(double share, double exposure)
+{
+	return share >= 1 ||
+	       (exposure < 1 && share / (1 - share) >= MIN_ODDS * exposure / (1 - exposure));
+}
+
+/*
+ * Whether slow instances wait more than long ones wait anyway. If typical ones wait there, too, the
+ * wait is a part of the work, and slow ones may have been chosen by it, or by a stall that hits the
+ * thread that is waited for: as of a place, the wait must have far more than its part.
+ */
+static bool is_more_wait(const struct ky_difference *d, const struct ky_finding *f)
+{
+	if (is_usual(d, f) && f->typical_share >= KY_MIN_SHARE)
+		return has_odds(f->share, f->typical_share);
+	/* Typical instances may wait all the time, too; slow ones then wait far longer. */
+	return f->share > 1.2 * f->typical_share ||
+	       (d->group->is_remarkable && f->amount > 2 * f->typical_ns);
+}
+
 /* Counts and waits are not what slow instances were chosen by: they can be compared. */
 static int test_independent(struct ky_difference *d, struct ky_finding *f, double n_tests)
 {
@@ -781,10 +801,7 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 	if (f->p < 0)
 		return -ENOMEM;
 	f->p = KY_MIN(1, f->p * n_tests);
-	/* Typical instances may wait all the time, too; slow ones then wait far longer. */
-	f->is_valid = f->p < KY_ALPHA &&
-		      (f->kind != KY_FINDING_LONGER || f->share > 1.2 * f->typical_share ||
-			      (d->group->is_remarkable && f->amount > 2 * f->typical_ns));
+	f->is_valid = f->p < KY_ALPHA && (f->kind != KY_FINDING_LONGER || is_more_wait(d, f));
 	return 0;
 }
 
@@ -799,12 +816,6 @@ static void take_out(struct rest *rest, const struct ky_finding *f)
 	rest->share -= f->share;
 	rest->exposure -= f->exposure;
 	rest->noise -= f->noise;
-}
-
-static bool has_odds(double share, double exposure)
-{
-	return share >= 1 ||
-	       (exposure < 1 && share / (1 - share) >= MIN_ODDS * exposure / (1 - exposure));
 }
 
 /* Delays of nearly the same length are hardly the machine's: less evidence is enough. */
@@ -826,11 +837,21 @@ static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 	return KY_MIN(1, rest->n_tests * ky_stats_binomial((size_t)rest->n, (size_t)k, q));
 }
 
-/* A call of a library, in which a thread waits for work. */
+/*
+ * A call of a library, in which a thread waits for work; of the kernel, too, if instances end in
+ * another thread than they begin.
+ */
 static bool is_pickup(const struct ky_difference *d, const struct ky_component *c)
 {
-	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT &&
-	       ky_source_is_library(ky_texts_get(&d->x->names, c->a));
+	const char *name = ky_texts_get(&d->x->names, c->a);
+	size_t n_given = 0;
+
+	if (c->kind != KY_PART_SPAN || c->parent != KY_ROOT)
+		return false;
+	for (size_t i = 0; i < d->n_slow; i++)
+		n_given += d->slow[i]->thread != d->slow[i]->end_thread;
+	return ky_source_is_library(name) ||
+	       (ky_texts_end_in(name, "()", NULL) && 2 * n_given > d->n_slow);
 }
 
 /* A stage that begins in one thread, and ends in another, waits to be taken. */

@@ -1190,6 +1190,27 @@ def test_queued():
     assert re.match("shop:checkout: nothing recorded tells why .* passes in shop:checkout;job:queued", first), first
 
 
+def test_picked_up():
+    """Instances end in another thread, which reads them from a pipe: to wait there is no reason."""
+    r, events, at = random.Random(101), [], 10**6
+    client, server = (300, 60, "client"), (301, 60, "server")
+
+    def add(name, thread, cpu=1, **fields):
+        events.append(traces.Event(at, name, cpu, thread, **fields))
+    add("sched_switch", None, prev_tid=0, prev_state=0, next_tid=301, next_comm="server")
+    for i in range(700):
+        add("shop:checkout_begin", client, 0, async_id=i, kind=r.randrange(3))
+        at += 3000
+        add("syscall_entry_read", None, fd=5)
+        at += int(r.uniform(1, 4) * 10**6 if r.random() < .05 else r.uniform(20, 30) * 1000)
+        add("syscall_exit_read", None, ret=8)
+        at += int(100000 * (1 + .1 * r.gauss(0, 1)))
+        add("shop:checkout_end", server, async_id=i)
+        at += 500000
+    first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why"), first
+
+
 def test_usual_waker_outside_spans():
     """All instances wait most of their time for a thread that is in no span: a mere place."""
     def work(p, i, f):
@@ -1209,6 +1230,40 @@ def test_usual_waker_outside_spans():
     r = random.Random(98)
     first = kymo("explain", Program(98, threads=1, n=500).make(work), "--span=shop:checkout").splitlines()[0]
     assert first.startswith("shop:checkout: nothing "), first
+
+
+def test_usual_wait():
+    """
+    All instances wait for a thread that answers, in two thirds of their time. Stalls hit anywhere,
+    also this thread, and a few hit where they wake it.
+    """
+    def spend(p, us, stall):
+        p.spend(us)
+        p.at += int(stall)
+
+    def work(p, i, f):
+        stall, at = r.uniform(.5, 2) * 10**6 if r.random() < .05 else 0, r.random()
+        p.event("pthread:mutex_lock_req", mutex=55, caller=1)
+        p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=1)
+        spend(p, .5, stall if at < .15 else 0)
+        p.event("pthread:cond_broadcast", cond=traces.Hex(66))
+        spend(p, 30, stall if .15 < at < .3 else 0)
+        p.begin("pthread:cond_wait", cond=traces.Hex(66))
+        cpu, thread = p.cpu, p.thread
+        p.cpu, p.thread = 7, (700, 60, "oracle")
+        p.begin("shop:answer")
+        spend(p, 180, stall if at > .3 else 0)
+        p.event("pthread:mutex_lock_req", mutex=55, caller=2)
+        p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=2)
+        p.at += 1000
+        p.event("pthread:mutex_unlock", mutex=55, status=0, caller=2)
+        p.end("shop:answer")
+        p.at, p.cpu, p.thread = p.at + 9000, cpu, thread
+        p.end("pthread:cond_wait", status=0)
+        p.event("pthread:mutex_unlock", mutex=55, status=0, caller=1)
+    r = random.Random(102)
+    first = kymo("explain", Program(102, threads=1, n=900).make(work), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why"), first
 
 
 def test_company_for_a_part():
