@@ -168,6 +168,7 @@ static int rank_of(const struct ky_column *c)
 		return 1;
 	case KY_TRAIT_CPU:
 		return 4;
+	case KY_TRAIT_PAUSE:
 	case KY_TRAIT_CALL:
 	case KY_TRAIT_END:
 	case KY_TRAIT_CALL_END:

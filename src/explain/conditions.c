@@ -55,7 +55,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		r = ky_sizes_test(w, &c, key);
 	if (!r && c.is_number && !is_length && c.key.kind <= KY_TRAIT_OUTER)
 		r = ky_residues_test(w, &c, key);
-	if (!r && !is_length && c.n_values > 1)
+	if (!r && !is_length && c.n_values > 1 && c.key.kind != KY_TRAIT_PAUSE)
 		r = ky_values_test(w, &c, key);
 	if (!r && !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES)
 		r = ky_affixes_test(w, &c, key);
@@ -161,7 +161,8 @@ static int test_fields(struct ky_search *w)
 		int r;
 
 		/* Two runs have other threads, processes and processors. */
-		if (is_of_two_traces(w) && kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU)
+		if (is_of_two_traces(w) && ((kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU) ||
+						   kind == KY_TRAIT_PAUSE))
 			continue;
 		/* A span that comes more often is a finding of its own. */
 		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]) &&

@@ -86,6 +86,7 @@ static int begin_instance(struct pass *p, const struct ky_source_event *e, bool 
 			.ordinal = p->n_begun++,
 			.thread_ordinal = t->n_instances++,
 			.process_ordinal = p->x->threads.v[t->process]->n_process_instances++,
+			.pause_ns = t->ended_ns && !is_async ? e->ns - t->ended_ns : -1,
 			.is_second = p->v->is_second},
 	};
 	if (below)
@@ -167,6 +168,7 @@ static int end_instance(struct pass *p, const struct ky_source_event *e, bool is
 		ky_htab_add(&p->open[is_async], &o->below->node, ky_hash(&key, sizeof(key)));
 	o->instance.end_ns = e->ns;
 	o->instance.end_thread = thread;
+	p->x->threads.v[thread]->ended_ns = e->ns;
 	o->instance.streams[1] = e->stream;
 	if (!is_async && o->depth >= KY_MAX_DEPTH)
 		p->v->n_nested++;

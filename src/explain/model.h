@@ -99,6 +99,7 @@ enum ky_trait_kind {
 	KY_TRAIT_PROCESS,
 	KY_TRAIT_CPU,
 	KY_TRAIT_CALLER,   /* the span around it */
+	KY_TRAIT_PAUSE,	   /* nanoseconds since the instance before in its thread */
 	KY_TRAIT_CALL,	   /* field of the begin of the longest span of that name inside */
 	KY_TRAIT_END,	   /* field of its end */
 	KY_TRAIT_CALL_END, /* of its end */
@@ -173,9 +174,10 @@ struct ky_instance {
 	uint32_t group;	     /* of the trace's streams */
 	uint32_t thread, end_thread;
 	uint32_t ordinal, thread_ordinal, process_ordinal; /* by their begins, from 0 */
-	uint64_t random; /* order in which instances are taken into samples */
-	bool is_second;	 /* of the trace to compare with */
-	bool is_chosen;	 /* the rest is filled in */
+	int64_t pause_ns; /* since the end of the one before in its thread; -1: there is none */
+	uint64_t random;  /* order in which instances are taken into samples */
+	bool is_second;	  /* of the trace to compare with */
+	bool is_chosen;	  /* the rest is filled in */
 	bool is_closed;
 	bool is_net; /* ns and parts are without loads */
 	KY_VEC(struct ky_part) parts;
@@ -202,6 +204,7 @@ struct ky_explain_thread {
 	uint32_t process;	      /* number of the first thread of its process */
 	uint32_t n_instances;	      /* that began in it */
 	uint32_t n_process_instances; /* of a process's first thread: in all of them */
+	int64_t ended_ns;	      /* when the newest instance ended; 0: none did */
 	bool is_program;	      /* of a process's first thread: it has events of its own */
 };
 

@@ -212,6 +212,38 @@ static double explained_by_threshold(
 	return explained;
 }
 
+/*
+ * After a pause, a connection may be closed, or memory cold. Pauses are no property of the
+ * instance, and depend on the machine's load: most of the slow ones must come after such a pause,
+ * and most of the extra time with it.
+ */
+#define MIN_PAUSE_CONTRAST  .7
+#define MIN_PAUSE_EXPLAINED .6
+
+static int test_pause(struct ky_search *w, const struct ky_column *c, const double *a, size_t na,
+	const double *b, size_t nb, double p)
+{
+	struct threshold t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	struct ky_buf text = {0};
+	struct ky_condition condition;
+	double explained;
+
+	if (!t.is_found || t.is_at_most || t.a - t.b < MIN_PAUSE_CONTRAST)
+		return 0;
+	explained = explained_by_threshold(w, c, &t);
+	if (explained < MIN_PAUSE_EXPLAINED)
+		return w->error;
+	condition = ky_column_condition(c, p, explained);
+	ky_buf_puts(&text, "when its thread had none for ");
+	ky_words_put_duration(&text, t.at);
+	ky_buf_puts(&text, " or longer before");
+	condition.n_brief = text.len;
+	condition.contrast *= t.a - t.b;
+	ky_buf_printf(&text, " (%.0f %% of these, %.0f %% of typical ones)", 100 * t.a, 100 * t.b);
+	ky_search_add(w, condition, &text);
+	return w->error;
+}
+
 static bool is_growth(const struct size_effect *e)
 {
 	return is_law(e) ||
@@ -231,6 +263,8 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 	w->n_tests += 2;
 	if (r < 0)
 		return r;
+	if (c->key.kind == KY_TRAIT_PAUSE)
+		return test_pause(w, c, a, na, b, nb, up);
 	/* Few numbers may be names: only that they are in order shows that they are none. */
 	if (c->by || c->is_degree) {
 		if (is_growth(&e) && KY_MAX(e.explained, e.linear) >= c->min_explained)
@@ -262,7 +296,8 @@ int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 
 	if (c->n_values > KY_MANY_VALUES && c->n > 20 && ky_column_rises(c))
 		return 0;
-	if (c->key.kind >= KY_TRAIT_CONTEXT && ky_column_is_duration(c))
+	if (c->key.kind >= KY_TRAIT_CONTEXT && c->key.kind != KY_TRAIT_PAUSE &&
+		ky_column_is_duration(c))
 		return 0;
 	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);
 	b = ky_column_numbers(w, c, key, w->d->group->typical, w->d->group->n_typical, &nb);

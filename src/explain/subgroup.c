@@ -207,8 +207,8 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 
 	*ret = (struct ky_group){0};
 	for (uint32_t key = 0; key < x->keys.n && !r; key++) {
-		/* A field of the end may follow from being slow. */
-		if (x->keys.v[key].kind >= KY_TRAIT_END)
+		/* A field of the end may follow from being slow; a pause, from a busy machine. */
+		if (x->keys.v[key].kind >= KY_TRAIT_END || x->keys.v[key].kind == KY_TRAIT_PAUSE)
 			continue;
 		r = try_values(&s, key);
 		if (!r)

@@ -102,6 +102,9 @@ void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 	if (cpu >= 0)
 		ky_traits_add_fact(
 			a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0}, number_fact(cpu));
+	if (i->pause_ns >= 0)
+		ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_PAUSE, 0, 0},
+			number_fact(i->pause_ns));
 	if (!t || !ky_timeline_span(t))
 		return;
 	ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_CALLER, 0, 0},

@@ -1266,6 +1266,22 @@ def test_usual_wait():
     assert first.startswith("shop:checkout: nothing recorded tells why"), first
 
 
+def test_pause():
+    """Instances after a pause are slow; it is no reason if others after one take no longer."""
+    def work(p, i, f):
+        p.spend(900 if p.after_pause else 30)
+        p.after_pause = p.r.random() < .05
+
+    def spend_after(p, i):
+        p.at += 20 * 10**6 if p.after_pause or p.r.random() < others else 0
+        return {"kind": p.r.randrange(3)}
+    for others, expected in (0, "when its thread had none for 20.1 ms or longer before"), (.2, "nothing recorded tells why"):
+        p = Program(103, threads=1, n=900)
+        p.after_pause = False
+        first = kymo("explain", p.make(work, spend_after), "--span=shop:checkout").splitlines()[0]
+        assert expected in first, (others, first)
+
+
 def test_company_for_a_part():
     """Slow instances meet a rare span of another thread, which is a small part of their time."""
     def work(p, i, f):

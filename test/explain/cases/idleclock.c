@@ -1,4 +1,4 @@
-/* span: ux:click expect: (after|idle|pause|nothing recorded) */
+/* span: ux:click expect: (after|idle|had none for|nothing recorded) */
 #include "clock.h"
 int main(void)
 {
