@@ -34,6 +34,7 @@ static bool is_around(const struct ky_search *w, uint32_t name)
 #define NEARLY	     .9 /* as good as the best */
 #define MIN_HANDOFF  .6 /* must be explained */
 #define MIN_MEETINGS 3
+#define MAIN_CULPRIT .6 /* of the time that is charged */
 
 struct companion {
 	uint32_t name;
@@ -303,14 +304,36 @@ static void add_meeting(struct ky_search *w, const struct companion *c)
 	ky_search_add(w, condition, &b);
 }
 
-/* Those that it waits for are in the sentence, and are no mere company. */
-static bool has_culprits(const struct ky_search *w)
+/* Whether one thread has most of the time that is charged, or two that do different things. */
+static bool has_one(const struct ky_culprits *c)
+{
+	const struct ky_culprit *v = c->v.v;
+
+	if (c->v.n > 1 && v[0].span != v[1].span &&
+		(double)(v[0].ns + v[1].ns) >= MAIN_CULPRIT * (double)c->ns)
+		return true;
+	for (size_t i = 0; i < c->v.n; i++) {
+		int64_t ns = 0;
+
+		for (size_t k = 0; k < c->v.n; k++)
+			ns += v[k].thread == v[i].thread ? v[k].ns : 0;
+		if ((double)ns >= MAIN_CULPRIT * (double)c->ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The one that it waits for is in the sentence, and is no mere company. That several end the waits
+ * in turn, as the users of a pool do, does not say why they come late.
+ */
+static bool has_culprit(const struct ky_search *w)
 {
 	struct ky_culprits c = {0};
 	bool found = false;
 
 	if (ky_finding_is_wait(w->x, w->f) || w->f->kind == KY_FINDING_LOCKS)
-		found = ky_culprits_find(&c, w->x, w->f) < 0 || c.ns;
+		found = ky_culprits_find(&c, w->x, w->f) < 0 || (c.ns && has_one(&c));
 	ky_culprits_deinit(&c);
 	return found || ky_finding_part(w->x, w->f) == KY_PART_READY;
 }
@@ -324,12 +347,13 @@ int ky_companions_test(struct ky_search *w)
 {
 	struct companion best[2] = {0}, handoff = {0}, meeting = {0};
 
-	if (has_culprits(w))
+	if (has_culprit(w))
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
 		uint32_t name = w->x->company.v[i].name;
-		/* A span inside instances suffers, too. */
-		bool is_own = ky_search_is_inside(w, name) || is_around(w, name);
+		/* A span inside instances suffers, too, and a thread that waits is no reason. */
+		bool is_own = ky_search_is_inside(w, name) || is_around(w, name) ||
+			      !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8);
 		int r = is_own ? 0 : test_company(w, name, best);
 
 		if (!r && !is_own)

@@ -1266,6 +1266,44 @@ def test_usual_wait():
     assert first.startswith("shop:checkout: nothing recorded tells why"), first
 
 
+def test_company_that_waits():
+    """A thread that waits while instances are slow is no reason for that."""
+    def work(p, i, f):
+        p.spend(30)
+        if p.r.random() < .04:
+            peer, begin = (800, 60, "peer"), p.at
+            p.spend(p.r.uniform(900, 4000))
+            p.events += [traces.Event(begin + 1000, "pthread:cond_wait_begin", 12, peer, span_tid=800, cond=traces.Hex(66)),
+                         traces.Event(p.at, "pthread:cond_wait_end", 12, peer, span_tid=800, status=0)]
+    first = kymo("explain", Program(104, threads=1, n=900).make(work), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why"), first
+
+
+def test_company_beside_several_wakers():
+    """The users of a pool wake each other; why they do so late is another thread's span."""
+    def work(p, i, f):
+        p.kernel("syscall_entry_futex", p.cpu, op=0)
+        if p.r.random() < .06:
+            tid, cpu, begin, user = p.thread[0], p.cpu, p.at, 800 + p.r.randrange(4)
+            p.events += [traces.Event(begin - 5000, "web:page_begin", 10, (user, 60, "web"), span_tid=user),
+                         traces.Event(begin - 3000, "report:run_begin", 12, (810, 60, "reporter"), span_tid=810)]
+            p.switch(tid, 0, 1, "idle")
+            p.at += 900000
+            p.events += [traces.Event(p.at - 100, "sched_switch", 10, None, prev_tid=0, prev_state=0, next_tid=user, next_comm="web"),
+                         traces.Event(p.at + 10, "report:run_end", 12, (810, 60, "reporter"), span_tid=810),
+                         traces.Event(p.at + 20, "web:page_end", 10, (user, 60, "web"), span_tid=user)]
+            p.kernel("sched_waking", 10, tid=tid)
+            p.at += 4000
+            p.switch(0, tid, 0, "worker")
+        else:
+            p.spend(3)
+        p.kernel("syscall_exit_futex", p.cpu, ret=0)
+    p = Kernel(105, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "other threads in turn (web) wake it, which are in web:page meanwhile — while ", "is in report:run")
+
+
 def test_pause():
     """Instances after a pause are slow; it is no reason if others after one take no longer."""
     def work(p, i, f):
