@@ -747,6 +747,50 @@ static bool does_something(const struct ky_difference *d, const struct ky_culpri
 	return *name;
 }
 
+/* Whether instances end in another thread than they begin. */
+static bool do_change_threads(const struct ky_difference *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_slow; i++)
+		n += d->slow[i]->thread != d->slow[i]->end_thread;
+	return 2 * n > d->n_slow;
+}
+
+/*
+ * A call of a library, in which a thread waits for work; of the kernel, too, if instances end in
+ * another thread than they begin.
+ */
+static bool is_pickup(const struct ky_difference *d, const struct ky_component *c)
+{
+	const char *name = ky_texts_get(&d->x->names, c->a);
+
+	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT &&
+	       (ky_source_is_library(name) ||
+		       (ky_texts_end_in(name, "()", NULL) && do_change_threads(d)));
+}
+
+/* A stage that begins in one thread, and ends in another, waits to be taken. */
+static bool is_queue(const struct ky_difference *d, const struct ky_component *c)
+{
+	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT && 2 * c->n_given > c->n_stages;
+}
+
+/*
+ * Time of an asynchronous instance outside of its stages: nobody works on it until some thread
+ * wakes and takes it. A place is no reason for that.
+ */
+static bool is_between_stages(const struct ky_difference *d, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(d->x, f->component);
+
+	if (!d->x->is_async || c->number == KY_ROOT)
+		return false;
+	while (c->kind != KY_PART_SPAN)
+		c = component(d->x, c->parent);
+	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(d, c);
+}
+
 /*
  * Whether all instances wait there and nobody is known to end that, or those who do are in no span:
  * it is a place in which time passes, as a sleep is, and slow ones may have been chosen by it. So
@@ -755,7 +799,8 @@ static bool does_something(const struct ky_difference *d, const struct ky_culpri
 static int find_unended(struct ky_difference *d, struct ky_finding *f)
 {
 	enum ky_component_kind part = ky_finding_part(d->x, f);
-	bool is_given = d->x->is_async && part == KY_PART_CONDITION;
+	bool is_given = (d->x->is_async && part == KY_PART_CONDITION) ||
+			(do_change_threads(d) && is_between_stages(d, f));
 	struct ky_culprits c = {0};
 	int64_t known = 0;
 	int r;
@@ -795,7 +840,8 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 {
 	int r = is_candidate(d, f) ? find_unended(d, f) : 0;
 
-	if (r || !is_candidate(d, f) || ky_finding_is_place(d->x, f))
+	if (r || !is_candidate(d, f) || ky_finding_is_place(d->x, f) ||
+		(f->is_unended && is_between_stages(d, f)))
 		return r;
 	f->p = compare_groups(d, f, f->kind != KY_FINDING_LONGER);
 	if (f->p < 0)
@@ -835,44 +881,6 @@ static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 	if (rest->n < 1 || k < 1)
 		return 1;
 	return KY_MIN(1, rest->n_tests * ky_stats_binomial((size_t)rest->n, (size_t)k, q));
-}
-
-/*
- * A call of a library, in which a thread waits for work; of the kernel, too, if instances end in
- * another thread than they begin.
- */
-static bool is_pickup(const struct ky_difference *d, const struct ky_component *c)
-{
-	const char *name = ky_texts_get(&d->x->names, c->a);
-	size_t n_given = 0;
-
-	if (c->kind != KY_PART_SPAN || c->parent != KY_ROOT)
-		return false;
-	for (size_t i = 0; i < d->n_slow; i++)
-		n_given += d->slow[i]->thread != d->slow[i]->end_thread;
-	return ky_source_is_library(name) ||
-	       (ky_texts_end_in(name, "()", NULL) && 2 * n_given > d->n_slow);
-}
-
-/* A stage that begins in one thread, and ends in another, waits to be taken. */
-static bool is_queue(const struct ky_difference *d, const struct ky_component *c)
-{
-	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT && 2 * c->n_given > c->n_stages;
-}
-
-/*
- * Time of an asynchronous instance outside of its stages: nobody works on it until some thread
- * wakes and takes it. A place is no reason for that.
- */
-static bool is_between_stages(const struct ky_difference *d, const struct ky_finding *f)
-{
-	const struct ky_component *c = component(d->x, f->component);
-
-	if (!d->x->is_async || c->number == KY_ROOT)
-		return false;
-	while (c->kind != KY_PART_SPAN)
-		c = component(d->x, c->parent);
-	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(d, c);
 }
 
 static bool is_long(

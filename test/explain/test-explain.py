@@ -1191,24 +1191,38 @@ def test_queued():
 
 
 def test_picked_up():
-    """Instances end in another thread, which reads them from a pipe: to wait there is no reason."""
-    r, events, at = random.Random(101), [], 10**6
+    """
+    Instances end in another thread, which reads them from a pipe, and may sleep before: that it
+    waits there is no reason.
+    """
+    r = random.Random(101)
     client, server = (300, 60, "client"), (301, 60, "server")
 
     def add(name, thread, cpu=1, **fields):
         events.append(traces.Event(at, name, cpu, thread, **fields))
-    add("sched_switch", None, prev_tid=0, prev_state=0, next_tid=301, next_comm="server")
-    for i in range(700):
-        add("shop:checkout_begin", client, 0, async_id=i, kind=r.randrange(3))
-        at += 3000
-        add("syscall_entry_read", None, fd=5)
-        at += int(r.uniform(1, 4) * 10**6 if r.random() < .05 else r.uniform(20, 30) * 1000)
-        add("syscall_exit_read", None, ret=8)
-        at += int(100000 * (1 + .1 * r.gauss(0, 1)))
-        add("shop:checkout_end", server, async_id=i)
-        at += 500000
-    first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
-    assert first.startswith("shop:checkout: nothing recorded tells why"), first
+    for sleeps in False, True:
+        events, at = [], 10**6
+        add("sched_switch", None, prev_tid=0, prev_state=0, next_tid=301, next_comm="server")
+        for i in range(700):
+            add("shop:checkout_begin", client, 0, async_id=i, kind=r.randrange(3))
+            late = r.uniform(1, 4) * 10**6 if r.random() < .05 else r.uniform(20, 30) * 1000
+            at += 3000
+            if sleeps and late > 10**6:
+                add("syscall_entry_nanosleep", None)
+                add("sched_switch", None, prev_tid=301, prev_state=1, next_tid=0, next_comm="idle")
+                at += int(late)
+                add("sched_switch", None, prev_tid=0, prev_state=0, next_tid=301, next_comm="server")
+                add("syscall_exit_nanosleep", None, ret=0)
+                late = 25000
+            at += 1000
+            add("syscall_entry_read", None, fd=5)
+            at += int(late)
+            add("syscall_exit_read", None, ret=8)
+            at += int(100000 * (1 + .1 * r.gauss(0, 1)))
+            add("shop:checkout_end", server, async_id=i)
+            at += 500000
+        first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
+        assert first.startswith("shop:checkout: nothing recorded tells why"), (sleeps, first)
 
 
 def test_usual_waker_outside_spans():
