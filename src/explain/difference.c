@@ -6,8 +6,8 @@
 #include "explain/sentence.h"
 #include "explain/stats.h"
 
-#define MIN_EXCESS 0.3	/* of the mean excess */
-#define MIN_ODDS   4	/* a thread that just woke loses the processor in its first parts */
+#define MIN_EXCESS 0.3 /* of the mean excess */
+#define MIN_ODDS   8   /* a thread that wakes may have to wait for a processor: stalls hit sleeps */
 #define TIGHT	   0.25 /* the quartiles of delays of nearly the same length are so near */
 #define NEARLY_ALL 0.9	/* of the extra time, and of the slow instances */
 #define MIN_NEARLY 10	/* slow instances */
@@ -821,14 +821,49 @@ static bool has_odds(double share, double exposure)
 	       (exposure < 1 && share / (1 - share) >= MIN_ODDS * exposure / (1 - exposure));
 }
 
+/* The part of the waits in which those who are waited for are in the span. */
+static double part_in(const struct ky_culprits *c, uint32_t span)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < c->v.n; i++)
+		ns += c->v.v[i].span == span ? (double)c->v.v[i].ns : 0;
+	return c->ns ? ns / (double)c->ns : 0;
+}
+
+/* Whether slow instances wait for other work than typical ones do. Returns 1, 0, or -ENOMEM. */
+static int waits_for_other_work(const struct ky_difference *d, const struct ky_finding *f)
+{
+	struct ky_finding usual = *f;
+	struct ky_culprits slow = {0}, typical = {0};
+	int r = ky_culprits_find(&slow, d->x, f);
+
+	usual.affected.v = d->group->typical;
+	usual.affected.n = d->group->n_typical;
+	if (!r)
+		r = ky_culprits_find(&typical, d->x, &usual);
+	if (!r && slow.v.n && slow.v.v[0].span) {
+		const char *name = ky_texts_get(&d->x->names, slow.v.v[0].span);
+		double part = part_in(&slow, slow.v.v[0].span);
+
+		/* That it could run and did not is the load of the machine. */
+		r = !ky_texts_end_in(name, " and ready to run", NULL) && part >= .5 &&
+		    part_in(&typical, slow.v.v[0].span) < .5 * part;
+	}
+	ky_culprits_deinit(&slow);
+	ky_culprits_deinit(&typical);
+	return r;
+}
+
 /*
  * Whether slow instances wait more than long ones wait anyway. If typical ones wait there, too, the
  * wait is a part of the work, and slow ones may have been chosen by it, or by a stall that hits the
- * thread that is waited for: as of a place, the wait must have far more than its part.
+ * thread that is waited for: as of a place, the wait must have far more than its part, unless that
+ * thread does something else meanwhile.
  */
 static bool is_more_wait(const struct ky_difference *d, const struct ky_finding *f)
 {
-	if (is_usual(d, f) && f->typical_share >= KY_MIN_SHARE)
+	if (is_usual(d, f) && f->typical_share >= KY_MIN_SHARE && waits_for_other_work(d, f) != 1)
 		return has_odds(f->share, f->typical_share);
 	/* Typical instances may wait all the time, too; slow ones then wait far longer. */
 	return f->share > 1.2 * f->typical_share ||

@@ -1249,7 +1249,7 @@ def test_usual_waker_outside_spans():
 def test_usual_wait():
     """
     All instances wait for a thread that answers, in two thirds of their time. Stalls hit anywhere,
-    also this thread, and a few hit where they wake it.
+    also this thread, and a few hit where they wake it. It is a reason if it does something else.
     """
     def spend(p, us, stall):
         p.spend(us)
@@ -1257,6 +1257,8 @@ def test_usual_wait():
 
     def work(p, i, f):
         stall, at = r.uniform(.5, 2) * 10**6 if r.random() < .05 else 0, r.random()
+        compacts = stall and has_cause and at < .9
+        at = 1 if compacts else at
         p.event("pthread:mutex_lock_req", mutex=55, caller=1)
         p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=1)
         spend(p, .5, stall if at < .15 else 0)
@@ -1266,7 +1268,11 @@ def test_usual_wait():
         cpu, thread = p.cpu, p.thread
         p.cpu, p.thread = 7, (700, 60, "oracle")
         p.begin("shop:answer")
-        spend(p, 180, stall if at > .3 else 0)
+        spend(p, 180, stall if at > .3 and not compacts else 0)
+        if compacts:
+            p.begin("shop:compact")
+            p.at += int(stall)
+            p.end("shop:compact")
         p.event("pthread:mutex_lock_req", mutex=55, caller=2)
         p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=2)
         p.at += 1000
@@ -1275,8 +1281,24 @@ def test_usual_wait():
         p.at, p.cpu, p.thread = p.at + 9000, cpu, thread
         p.end("pthread:cond_wait", status=0)
         p.event("pthread:mutex_unlock", mutex=55, status=0, caller=1)
-    r = random.Random(102)
+    r, has_cause = random.Random(102), False
     first = kymo("explain", Program(102, threads=1, n=900).make(work), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why"), first
+    has_cause = True
+    check(Program(102, threads=1, n=900).make(work), "until thread 700 (oracle) signals, which is in shop:compact meanwhile")
+
+
+def test_place_that_sleeps():
+    """Stalls hit where a thread sleeps more often than elsewhere: such a place is no reason."""
+    def work(p, i, f):
+        stalls, at = p.r.random() < .04, p.r.random()
+        p.begin("net:fetch")
+        p.spend(80)
+        p.at += int(p.r.uniform(.3, 4) * 10**6) if stalls and at < .86 else 0
+        p.end("net:fetch")
+        p.spend(20)
+        p.at += int(p.r.uniform(.3, 4) * 10**6) if stalls and at >= .86 else 0
+    first = kymo("explain", Program(106, threads=1, n=1500).make(work), "--span=shop:checkout").splitlines()[0]
     assert first.startswith("shop:checkout: nothing recorded tells why"), first
 
 
