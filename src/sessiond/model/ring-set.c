@@ -209,13 +209,9 @@ static uint64_t total_size(const struct ky_geometry *g, uint32_t n_blocks)
 	return (uint64_t)g->n_rings * n_blocks * g->block_size;
 }
 
-/* Fits all rings together into this size: they grow less; blocks are smaller; then, fewer. */
-static void fit(struct ky_geometry *g, uint64_t max)
+/* All rings together get this memory: blocks are smaller, and then fewer. They do not grow. */
+static void fit_fixed(struct ky_geometry *g, uint64_t max)
 {
-	while (g->n_blocks / 2 >= g->n_home && total_size(g, g->n_blocks) > max)
-		g->n_blocks /= 2;
-	if (total_size(g, g->n_blocks) <= max)
-		return;
 	while (total_size(g, g->n_home) > max)
 		if (g->block_size > FIXED_BLOCK_MIN)
 			g->block_size /= 2;
@@ -224,6 +220,15 @@ static void fit(struct ky_geometry *g, uint64_t max)
 		else
 			break;
 	g->n_blocks = g->n_home;
+}
+
+/* Rings grow less; if not even their home blocks fit, they do not grow. */
+static void fit_growing(struct ky_geometry *g, uint64_t max)
+{
+	while (g->n_blocks / 2 >= g->n_home && total_size(g, g->n_blocks) > max)
+		g->n_blocks /= 2;
+	if (total_size(g, g->n_blocks) > max)
+		fit_fixed(g, max);
 }
 
 /* Returns the number of blocks of a ring: more than the channel's sub-buffers if it may grow. */
@@ -300,8 +305,10 @@ static int make_memory(struct ring_set *set)
 		.n_home = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
-	if (set->room != ROOM_TO_GROW)
-		fit(&set->geometry, set->room == ROOM_MUCH ? MUCH_MAX : LITTLE_MAX);
+	if (set->room == ROOM_LITTLE)
+		fit_fixed(&set->geometry, LITTLE_MAX);
+	else if (set->room == ROOM_MUCH)
+		fit_growing(&set->geometry, MUCH_MAX);
 	set->pool_size = c->pool_size;
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;

@@ -29,7 +29,7 @@ enum set_state {
 /* The room for rings that the set's programs have. The numbers are those in journals. */
 enum ring_room {
 	ROOM_TO_GROW,
-	ROOM_LITTLE, /* 1 MiB for all rings of the set, grown */
+	ROOM_LITTLE, /* 1 MiB for all rings of the set, which do not grow */
 	ROOM_MUCH,   /* 128 MiB for all rings of the set, grown */
 };
 
