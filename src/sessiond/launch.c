@@ -65,10 +65,10 @@ static void let_go_of_command(struct launch *l)
 }
 
 /*
- * Waits in the guard until the daemon dies. Returns if the daemon should have a successor, else
- * exits with the daemon's status.
+ * Waits in the guard until the daemon dies. Returns the signal that killed it after it was ready;
+ * else exits with the daemon's status.
  */
-static void await_death(const struct launch *l, pid_t daemon)
+static int await_death(const struct launch *l, pid_t daemon)
 {
 	int status = 0;
 	pid_t pid;
@@ -78,8 +78,9 @@ static void await_death(const struct launch *l, pid_t daemon)
 	} while (pid < 0 && errno == EINTR);
 	if (WIFEXITED(status))
 		_exit(WEXITSTATUS(status));
-	if (!*l->ready || !ky_rundir_has_sessions(geteuid()))
+	if (!*l->ready)
 		_exit(SIGNALED + WTERMSIG(status));
+	return WTERMSIG(status);
 }
 
 /* Becomes the guard, and returns in the daemon and in each of its successors. */
@@ -87,13 +88,17 @@ static void fork_guarded(struct launch *l)
 {
 	struct timespec delay = {0, RESTART_MS * 1000000L};
 	pid_t daemon = fork();
+	int killed_by;
 
 	if (!daemon)
 		return;
 	let_go_of_command(l);
 	while (daemon > 0) {
-		await_death(l, daemon);
+		killed_by = await_death(l, daemon);
 		nanosleep(&delay, NULL);
+		/* A command may have started a successor meanwhile, and ended the sessions. */
+		if (!ky_rundir_has_sessions(geteuid()))
+			_exit(SIGNALED + killed_by);
 		delay.tv_nsec = KY_MIN(2 * delay.tv_nsec, RESTART_MAX_MS * 1000000L);
 		*l->ready = false;
 		daemon = fork();

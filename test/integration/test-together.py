@@ -189,6 +189,22 @@ def test_guard(k):
     wait_for(lambda: not kymotest.processes_with(k.mark), "the guard to end: there is no session")
 
 
+def test_guard_without_sessions(k):
+    """
+    A daemon was killed again and again, so its guard waits before it starts a successor. Meanwhile
+    a command has started one, and ended the session: the guard starts no other.
+    """
+    k.kymo("create", "s", "--no-output")
+    for _ in range(7):
+        pid = the_daemon(k)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: daemon_pid(k) not in (0, pid) and k.answers(), "the successor")
+    os.kill(the_daemon(k), signal.SIGKILL)
+    k.kymo("destroy", "s")
+    end_daemon(k)
+    wait_for(lambda: not kymotest.processes_with(k.mark), "all daemons and guards to end")
+
+
 def test_no_daemon_for_a_while(k):
     """Without a guard, a warning reports the time without a daemon."""
     k.start_daemon()
