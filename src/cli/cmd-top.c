@@ -473,11 +473,12 @@ static int parse_options(struct top *t)
 	return CLI_OK;
 }
 
+/* No name of a session has a slash. A session may write to a directory that is named after it. */
 static bool is_trace(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return strchr(path, '/') && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int run_top(struct cli *cli)

@@ -303,7 +303,7 @@ static uint64_t mapped_size(void)
 /* Returns whether the kernel lets this program lock more than the limit; tries it without pages. */
 static bool may_exceed(rlim_t limit)
 {
-	size_t size = (size_t)limit + 1;
+	size_t size = limit < SIZE_MAX ? (size_t)limit + 1 : SIZE_MAX;
 	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	bool may = p != MAP_FAILED && mlock2(p, size, MLOCK_ONFAULT) == 0;
 
