@@ -98,6 +98,11 @@ bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns)
 	       patience_take(&u->of->patience, now_ns, ns);
 }
 
+void user_end_patience(struct user *u)
+{
+	u->patience.left_ns = 0;
+}
+
 static struct event_desc *find_desc(const struct user *u, struct ky_bytes bytes, uint32_t hash)
 {
 	struct ky_hnode *n;

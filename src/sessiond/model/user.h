@@ -21,7 +21,7 @@
 #define USERS_BYTES_MAX	  (512u << 20) /* of all users but the daemon's own */
 #define USER_PATIENCE_NS  UINT64_C(500000000)
 #define USERS_PATIENCE_NS UINT64_C(1000000000) /* likewise */
-#define PATIENCE_REGAIN	  20
+#define PATIENCE_REGAIN	  100
 #define USER_QUEUE_MAX	  (64u << 20) /* of messages that programs have not read */
 
 /*
@@ -95,6 +95,8 @@ void user_discharge(struct user *u, size_t bytes);
  * applications at once.
  */
 bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns);
+/* A command has waited for the user's applications in vain. */
+void user_end_patience(struct user *u);
 
 /*
  * Finds or makes the user's one description of these bytes, and returns a reference in *ret_desc.

@@ -59,7 +59,16 @@ static void detach_tickets(struct barrier *b)
 static void drop_ticket(struct barrier *b, struct ticket *t)
 {
 	detach(t);
+	t->late = true;
 	b->timed_out = true;
+}
+
+/* The peer has had all its time: its user's other peers are not waited for as long. */
+static void give_up(struct barrier *b, struct ticket *t)
+{
+	if (t->user)
+		user_end_patience(t->user);
+	drop_ticket(b, t);
 }
 
 /*
@@ -111,7 +120,7 @@ static void drop_others(struct barrier *b)
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
 		if (!t->trusted)
-			drop_ticket(b, t);
+			give_up(b, t);
 	}
 }
 
@@ -126,7 +135,14 @@ static bool extends_for_starved(const struct barrier *b)
 	return false;
 }
 
-/* Charges users for a part of the waiting, and drops the peers of those who have no patience left.
+static bool is_behind(const struct ticket *t)
+{
+	return ky_list_entry(t->peer->next, struct ticket, node)->late;
+}
+
+/*
+ * Charges users for a part of the waiting. Drops their peers that are behind, and all peers of
+ * users who have no patience left.
  */
 static void run_charge(struct ky_timer *timer)
 {
@@ -135,7 +151,7 @@ static void run_charge(struct ky_timer *timer)
 	struct ticket *t, *tmp;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
-		if (t->user && !user_take_patience(t->user, now, CHARGE_NS))
+		if (t->user && (is_behind(t) || !user_take_patience(t->user, now, CHARGE_NS)))
 			drop_ticket(b, t);
 	ky_timer_set(b->loop, timer, CHARGE_NS);
 	check_passed(b);
@@ -202,7 +218,8 @@ static void run_timer(struct ky_timer *t)
 		check_armed(b);
 		return;
 	}
-	b->timed_out = true;
+	while (!ky_list_empty(&b->tickets))
+		give_up(b, ky_list_entry(b->tickets.next, struct ticket, waiting));
 	barrier_complete(b);
 }
 
@@ -236,6 +253,7 @@ struct ticket *ticket_new(
 
 	if (!t)
 		return NULL;
+	t->peer = peer;
 	t->kind = kind;
 	t->key = key;
 	ky_list_append(peer, &t->node);

@@ -48,7 +48,8 @@ struct barrier {
 };
 
 struct ticket {
-	struct ky_list node;	 /* in the peer's list, oldest first */
+	struct ky_list *peer;	 /* the peer's list, oldest first */
+	struct ky_list node;	 /* in it */
 	struct ky_list waiting;	 /* in barrier->tickets */
 	struct barrier *barrier; /* NULL: nobody waits */
 	enum ticket_kind kind;
@@ -57,6 +58,7 @@ struct ticket {
 	pid_t pid;
 	struct user *user; /* charged for the time that others wait for this peer; NULL: nobody */
 	struct proc_run silent[PROC_RUNS]; /* when it was silent at first */
+	bool late;			   /* a barrier has given up waiting for this reply */
 	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
 };
 
@@ -72,7 +74,9 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
  * processes that are stopped, traced or frozen.
  *
  * All waiting for a user's peers, but for a first short time, is charged to that user's patience
- * (user.h). When that is used up, the barrier does not wait for these peers any longer.
+ * (user.h). When that is used up, the barrier does not wait for these peers any longer. Nor does it
+ * wait longer than that short time for a user's peer that still owes the reply for which an earlier
+ * barrier waited in vain.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Detaches all tickets. The op is not done then. */

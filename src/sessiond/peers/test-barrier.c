@@ -382,6 +382,31 @@ static void test_patience_for_silence(void **state)
 	put_users();
 }
 
+/* A user's peer that has not replied to the last command makes the next one wait no more. */
+static void test_late_peer(void **state)
+{
+	get_users();
+	arm(1, APP_ANSWER_NS);
+	ticket_find(&peer, TICKET_ACK, 0)->user = one;
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(waited_ms(), APP_ANSWER_NS / KY_NS_PER_MS);
+	ky_loop_deinit(&loop);
+	for (unsigned owes = 2; owes-- > 0; ticket_done(ticket_find(&peer, TICKET_ACK, 0))) {
+		assert_int_equal(ky_loop_init(&loop), 0);
+		loop.clock = &loop_clock;
+		now_ns = KY_NS_PER_MS;
+		barrier_init(&barrier, &loop, &op);
+		ticket_new(&peer, TICKET_ACK, 1, &barrier)->user = one;
+		barrier_arm(&barrier, APP_ANSWER_NS);
+		assert_int_equal(ky_loop_run(&loop), 0);
+		assert_int_equal(last_status, -ETIMEDOUT);
+		assert_int_equal(waited_ms(), owes ? 10 : APP_ANSWER_NS / KY_NS_PER_MS);
+		ticket_done(ticket_find(&peer, TICKET_ACK, 1));
+		ky_loop_deinit(&loop);
+	}
+	put_users();
+}
+
 /* Timely replies of a user's peers extend it only while that user has patience left. */
 static void test_patience_for_replies(void **state)
 {
@@ -500,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_peer_that_seems_starved),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_patience_for_silence),
+		cmocka_unit_test(test_late_peer),
 		cmocka_unit_test(test_patience_of_all_users),
 		cmocka_unit_test(test_patience_for_replies),
 		cmocka_unit_test(test_held_peer),
