@@ -162,7 +162,10 @@ static bool has_programs(const struct kymo_reader *reader)
 	return false;
 }
 
-/* Makes the query for the program's events. In a trace without contexts, they are all. */
+/*
+ * Makes the query for the program's events, of which the dump of its files says nothing about its
+ * end. In a trace without contexts, they are all.
+ */
 static int make_query(struct ending *e, int64_t vpid, struct kymo_query **ret_query)
 {
 	char filter[64];
@@ -171,6 +174,8 @@ static int make_query(struct ending *e, int64_t vpid, struct kymo_query **ret_qu
 	snprintf(filter, sizeof(filter), "$ctx.vpid == %" PRId64, vpid);
 	if (!r && has_programs(e->reader))
 		r = kymo_query_filter(*ret_query, filter, NULL);
+	if (!r)
+		r = kymo_query_events(*ret_query, "!kymo_statedump:*");
 	if (!r)
 		r = kymo_query_column(*ret_query, "$ctx.vtid", KYMO_INT64, &e->tid_column);
 	if (!r)

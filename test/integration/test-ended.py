@@ -75,6 +75,11 @@ def test_record_other(k):
         check("ended by" not in done.stderr, done.stderr)
     done = record(k, "-o", k.top / "off", "-e", "no:*", "--", CRASH, 5, "segv", status=-11)
     check("ended by SIGSEGV; none of its events was recorded" in done.stderr, done.stderr)
+    # The dump of its files says nothing about its end.
+    script = f"{CRASH} 5 wait | (read first; for i in $(seq 20); do /bin/true; done; pkill -9 -P $$ -f '5 wait')"
+    done = record(k, "-o", k.top / "dump", "-e", "kymo_statedump:*", "--", "sh", "-c", script, status=None)
+    check("kymo_statedump:end" in [event.name for event in read_trace(k.top / "dump")[0]], done.stderr)
+    check("ended by SIGKILL; none of its events was recorded" in done.stderr, done.stderr)
 
 
 def start_waiting(k):
