@@ -11,6 +11,7 @@
 
 #define PREFIX	    "kymo-record-"
 #define RANDOM	    "XXXXXX"
+#define ROOTS_MODE  0711
 #define AGENTS	    ".lttng" /* docs/agents.md */
 #define AGENTS_FILE AGENTS "/agent.port"
 #define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -64,7 +65,8 @@ static bool is_abandoned(int fd)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700 &&
+	return !fstat(fd, &st) && st.st_uid == geteuid() &&
+	       ((st.st_mode & 0777) == 0700 || (st.st_mode & 0777) == ROOTS_MODE) &&
 	       !flock(fd, LOCK_EX | LOCK_NB) && !has_daemon(fd) && has_only_ours(fd);
 }
 
@@ -133,6 +135,8 @@ static int make_in(struct private_rundir *r, const char *parent)
 	if (!mkdtemp(r->path))
 		return -errno;
 	ret = keep_directory(r);
+	if (!ret && geteuid() == 0)
+		ret = fchmod(r->fd, ROOTS_MODE) < 0 ? -errno : 0;
 	if (ret < 0)
 		rmdir(r->path);
 	return ret;
@@ -140,7 +144,9 @@ static int make_in(struct private_rundir *r, const char *parent)
 
 int private_rundir_make(struct private_rundir *r)
 {
-	const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+	/* Nobody else can enter XDG_RUNTIME_DIR. */
+	const char *const parents[] = {
+		geteuid() ? getenv("XDG_RUNTIME_DIR") : NULL, getenv("TMPDIR"), "/tmp"};
 	int ret = 0;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(parents); i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The run directory of a private daemon, below $XDG_RUNTIME_DIR, $TMPDIR or /tmp. When a new one is
- * made, those of this user's killed daemons are removed.
+ * made, those of this user's killed daemons are removed. Programs of all users can connect to
+ * root's daemon, because a server that root starts becomes another user.
  *
  * Invariant: the maker locks (flock) the directory as soon as it exists, until it is removed. The
  * daemon locks the lock file in it as long as it lives. So if nobody has locked a directory, its

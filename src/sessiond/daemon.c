@@ -230,6 +230,12 @@ static void control_accepted(struct ky_listener *l, int fd, const struct ky_peer
 	client_accept(&ky_container_of(l, struct daemon, control_listener)->control, fd, peer);
 }
 
+/* A command's daemon is for that command alone. */
+static bool is_shared(const struct daemon *d)
+{
+	return d->run.global && !d->options.bound;
+}
+
 /*
  * Returns the group that may control root's daemon; -1 if it does not exist or there is nothing to
  * share. Without a group, all works for root: only one that was asked for is missed.
@@ -237,9 +243,9 @@ static void control_accepted(struct ky_listener *l, int fd, const struct ky_peer
 static gid_t control_group(const struct daemon *d)
 {
 	const char *name = d->options.group ? d->options.group : DEFAULT_GROUP;
-	struct group *gr = d->run.global ? getgrnam(name) : NULL;
+	struct group *gr = is_shared(d) ? getgrnam(name) : NULL;
 
-	if (d->run.global && !gr)
+	if (is_shared(d) && !gr)
 		ky_log(d->options.group ? KY_LOG_WARNING : KY_LOG_DEBUG,
 			"group '%s' does not exist: only root controls this daemon", name);
 	return gr ? gr->gr_gid : (gid_t)-1;
@@ -267,7 +273,7 @@ static int open_sockets(struct daemon *d)
 	if (ret < 0)
 		return ret;
 	return listen_at(d, &d->control_listener, KY_RUN_CONTROL, SOCK_STREAM,
-		d->run.global ? 0660 : 0600, control_group(d), control_accepted);
+		is_shared(d) ? 0660 : 0600, control_group(d), control_accepted);
 }
 
 static void bound_closed(struct ky_watch *w, uint32_t events)
@@ -472,7 +478,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	if (!ret)
 		ret = watch_bound(d);
 	if (!ret)
-		ret = rundir_open(&d->run, d->options.bound, d->options.take_over);
+		ret = rundir_open(&d->run, d->options.take_over);
 	d->env.all_users = d->run.global && !getenv("KYMO_RUNDIR");
 	if (!ret)
 		watch_run(d);

@@ -25,7 +25,7 @@ import time
 import kymotest
 from emitcheck import SCALE, check_values
 from fuse import HungFiles
-from kymotest import CLI, SESSIOND, check, equal, wait_for
+from kymotest import CLI, SESSIOND, check, equal, read_trace, wait_for
 from program import Daemon, Program
 
 GROUP = 64105
@@ -802,21 +802,32 @@ def test_nothing_is_in_reach(k):
 
 
 def test_private_daemon_of_root(k):
-    """kymo record by root: only root can access its directory."""
+    """
+    kymo record by root: only root controls its daemon. A program that becomes another user is
+    recorded on.
+    """
     system_daemon(k)
     k.stop_daemon()
     root, bob = User(k, "root"), User(k, "bob")
-    record = root.spawn(CLI, "record", "-o", root.home / "trace", "--", APP, "-n", "10", "-w")
+    record = root.spawn(CLI, "record", "-o", root.home / "trace", "--", kymotest.APPS / "dropper", USERS["bob"])
     k.expect(record, "ready")
     daemons = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]
     equal(len(daemons), 1, "private daemons")
     env = pathlib.Path(f"/proc/{daemons[0]}/environ").read_bytes().decode()
     rundir = re.search(r"KYMO_RUNDIR=([^\0]*)", env)[1]
-    equal(os.stat(rundir).st_mode & 0o777, 0o700, "mode of the private run directory")
     check("Permission" in bob.run("ls", rundir, status=None).stderr, "bob can list it")
+    bob.env["KYMO_RUNDIR"] = rundir
+    check("ermission" in bob.run(CLI, "list", status=None).stderr, "bob can control it")
     k.let_go(record)
+    k.expect(record, "dropped")
+    root.env["KYMO_RUNDIR"] = rundir
+    status = lambda: json.loads(root.run(CLI, "--json", "status").stdout)
+    wait_for(lambda: [a["uid"] for a in status()["session"]["applications"]] == [USERS["bob"]], "the program to be bob's")
     k.let_go(record)
-    k.finish(record)
+    said = k.finish(record)
+    check("became another user" in said, said)
+    events = read_trace(root.home / "trace")[0]
+    equal([re.search(r"\bi = (\d+)", e.fields)[1] for e in events], [str(i) for i in (*range(10), *range(10))], "events")
 
 
 def enter_namespace():

@@ -190,11 +190,11 @@ static int make_state(struct rundir *r)
 	return 0;
 }
 
-int rundir_open(struct rundir *r, bool private, bool take_over)
+int rundir_open(struct rundir *r, bool take_over)
 {
 	int ret;
 
-	r->global = geteuid() == 0 && !private;
+	r->global = geteuid() == 0;
 	r->lock_fd = r->state_fd = r->watch_fd = -1;
 	ret = find_path(r);
 	if (!ret)

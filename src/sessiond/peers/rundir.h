@@ -16,18 +16,18 @@
 
 struct rundir {
 	char path[RUNDIR_MAX];
-	bool global; /* root's, that all users' programs connect to */
+	bool global; /* root's: all users' programs may connect */
 	int lock_fd, state_fd;
 	int watch_fd; /* readable when something was removed or moved away; -1 */
 	struct ky_state state;
 };
 
 /*
- * Opens the directory for this daemon alone; private: for its own user even if that is root. 0, or
- * -errno after a line in the log that says what is wrong: the place, its owner or mode, another
- * daemon's pid. take_over: another daemon is asked to make room, and waited for.
+ * Opens the directory for this daemon alone. 0, or -errno after a line in the log that says what is
+ * wrong: the place, its owner or mode, another daemon's pid. take_over: another daemon is asked to
+ * make room, and waited for.
  */
-int rundir_open(struct rundir *r, bool private, bool take_over);
+int rundir_open(struct rundir *r, bool take_over);
 /*
  * Returns the path of a file in the directory, in one static buffer. rundir_open made sure that it
  * fits an address.
