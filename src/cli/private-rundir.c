@@ -142,19 +142,37 @@ static int make_in(struct private_rundir *r, const char *parent)
 	return ret;
 }
 
+/* Returns whether programs of all users can get there. */
+static bool is_open_to_all(const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (size_t n = strcspn(path + 1, "/") + 1;; n += strcspn(path + n + 1, "/") + 1) {
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		if (stat(part, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+		if (!path[n])
+			return true;
+	}
+}
+
 int private_rundir_make(struct private_rundir *r)
 {
-	/* Nobody else can enter XDG_RUNTIME_DIR. */
-	const char *const parents[] = {
-		geteuid() ? getenv("XDG_RUNTIME_DIR") : NULL, getenv("TMPDIR"), "/tmp"};
+	const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+	const size_t n = KY_ARRAY_SIZE(parents);
 	int ret = 0;
 
-	for (size_t i = 0; i < KY_ARRAY_SIZE(parents); i++) {
-		if (!parents[i] || parents[i][0] != '/')
+	for (size_t i = 0; i < 2 * n; i++) {
+		const char *parent = parents[i % n];
+
+		if (!parent || *parent != '/')
 			continue;
-		sweep(parents[i]);
+		if (geteuid() == 0 && i < n && !is_open_to_all(parent))
+			continue;
+		sweep(parent);
 		do
-			ret = make_in(r, parents[i]);
+			ret = make_in(r, parent);
 		while (ret == -ESTALE);
 		if (!ret)
 			return 0;

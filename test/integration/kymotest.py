@@ -375,6 +375,7 @@ class Kymo:
 
     def __init__(self):
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="kymo-test-"))
+        self.top.chmod(0o711)  # else root's `kymo record` makes no run directory below it
         self.rundir = self.top / "run"
         self.home = self.top / "home"
         self.traces = self.top / "traces"

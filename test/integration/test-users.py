@@ -809,6 +809,7 @@ def test_private_daemon_of_root(k):
     system_daemon(k)
     k.stop_daemon()
     root, bob = User(k, "root"), User(k, "bob")
+    root.env["TMPDIR"] = str(root.home)  # where only root gets: the directory is elsewhere
     record = root.spawn(CLI, "record", "-o", root.home / "trace", "--", kymotest.APPS / "dropper", USERS["bob"])
     k.expect(record, "ready")
     daemons = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]
