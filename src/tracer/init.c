@@ -145,6 +145,7 @@ static void init(void)
 	tracer.debug = ky_switch_is_on("KYMO_DEBUG");
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
+	tracer.may_follow = true;
 	tracer.filtered_early = tracer_is_filtered();
 	if (tracer.filtered_early && tracer_filter_kills()) {
 		tracer_debug("a system call filter kills for calls of a tracer: not traced");

@@ -78,6 +78,7 @@ static void *wait_for_others(void *arg)
 	bool sees;
 
 	prctl(PR_SET_NAME, "kymo-last");
+	tracer_follow_main();
 	while ((sees = count_threads(&ours, &others)) && ours + others) {
 		if (!others) {
 			if (tracer.companion)

@@ -310,6 +310,7 @@ static void listen_to_daemons(void)
 
 	tracer_fork_mark_home();
 	prctl(PR_SET_NAME, "kymo-listener");
+	tracer_follow_main();
 	ky_wait_forbid();
 	/*
 	 * Its own current directory and root: else the application could not enter another mount

@@ -139,6 +139,7 @@ static void *run_dumpers(void *arg)
 	(void)arg;
 	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "kymo-statedump");
+	tracer_follow_main();
 	tracer_take_lock();
 	state.thread_id = (pid_t)syscall(SYS_gettid);
 	/* In a child that a function has forked, the generation is another one. */

@@ -131,6 +131,7 @@ struct tracer {
 	bool filtered_early;   /* a system call filter existed at the application's start */
 	bool filtered;	       /* one exists since, as the listener has seen */
 	bool survives_filter;  /* and the listener has communicated with a daemon under it */
+	bool may_follow;       /* no filter forbids the calls of credentials.c */
 	bool debug;
 	bool has_rseq;
 	/* it may lock its memory (locks.h), or valgrind examines all that is mapped */
@@ -180,6 +181,11 @@ void tracer_unlock(const sigset_t *old);
  * time of a fork().
  */
 bool tracer_filter_kills(void);
+/*
+ * credentials.c: called first by each of our threads. From now on, the thread takes main's
+ * capabilities whenever the program changes its user or groups.
+ */
+void tracer_follow_main(void);
 bool tracer_is_filtered(void); /* by seccomp; true also if even that question is refused */
 /*
  * trial.c: the same, for a thread of the application, which must not be killed for the question: a

@@ -877,6 +877,25 @@ def test_program_drops_its_rights(k):
     equal(sorted(p.name for p in (out / "ust" / "uid").iterdir()), ["0", str(USERS["bob"])], "whose events are in the trace")
 
 
+def test_capabilities_of_main(k):
+    """
+    A program of one thread changes its user and groups after it has kept or given up capabilities.
+    The C library ends a program of which a thread gets another result.
+    """
+    root = User(k, "root")
+    for how in ((), ("give-up",)):
+        command = (kymotest.APPS / "keeper", USERS["bob"], *how)
+        root.env["KYMO_OFF"] = "1"
+        expected = root.run(*command).stdout
+        check("become root: Operation not permitted" in expected, expected)
+        del root.env["KYMO_OFF"]
+        for i in range(3):
+            out = root.home / f"trace-{len(how)}-{i}"
+            done = root.run(CLI, "record", "-o", out, "--with=libc,pthread", "-e", "keeper:*,kymo_statedump:*", "--", *command)
+            equal(done.stdout, expected, "results")
+            check("keeper:step" in [e.name for e in read_trace(out)[0]], done.stderr)
+
+
 def test_root_does_not_share(k):
     """
     Programs of root's share no buffers with each other, unless the channel says so; those of

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The capabilities of libkymo's threads.
+ *
+ * setuid(3) and similar functions let each thread of the process make the system call, by signal 33
+ * of the C library, which ends the program if one thread gets another result than the others. But
+ * capabilities, and PR_SET_KEEPCAPS, belong to a single thread. So a program of one thread that
+ * changes its own before such a call would be ended because of our threads: setpriv(1) does so.
+ * Nor must our threads keep what it has given up.
+ *
+ * So before one of our threads makes the call, it takes main's capabilities, of which it has at
+ * least all. It keeps them when the call gives up root, as main may do by PR_SET_KEEPCAPS, until
+ * main has made the call too; then it takes main's again.
+ */
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tracer/tracer.h"
+
+#define SETXID 33
+#define NAP_NS 50000
+#define NAPS   2000 /* for main, which may wait for a processor */
+
+struct capabilities {
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+};
+
+/* The kernel's: the C library lets nobody change the action of its signal. */
+struct action {
+	void (*handler)(int, siginfo_t *, void *);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static void (*setxid_of_libc)(int, siginfo_t *, void *) KY_WRITTEN_EARLY;
+static __thread KY_THREAD_TLS bool follows;
+
+/* pid: of a process's first thread; 0: of the caller. Returns false if it cannot be had. */
+static bool get(pid_t pid, struct capabilities *ret)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, pid};
+
+	memset(ret, 0, sizeof(*ret));
+	return syscall(SYS_capget, &head, ret->data) == 0;
+}
+
+static bool are_equal(const struct capabilities *a, const struct capabilities *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* Takes main's, and returns them. */
+static bool take_from_main(struct capabilities *ret)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct capabilities own;
+
+	if (!get(getpid(), ret) || !get(0, &own))
+		return false;
+	return are_equal(ret, &own) || syscall(SYS_capset, &head, ret->data) == 0;
+}
+
+/* The call has changed our capabilities, and changes main's likewise. */
+static void await_main(const struct capabilities *before)
+{
+	const struct timespec nap = {0, NAP_NS};
+	struct capabilities now;
+
+	for (int i = 0; i < NAPS && get(getpid(), &now) && are_equal(&now, before); i++)
+		nanosleep(&nap, NULL);
+}
+
+static void on_setxid(int signal, siginfo_t *info, void *context)
+{
+	const int saved = errno;
+	struct capabilities before, after;
+
+	if (!follows || (!tracer.filtered_early && tracer_is_filtered()) ||
+		!take_from_main(&before)) {
+		setxid_of_libc(signal, info, context);
+		errno = saved;
+		return;
+	}
+	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+	setxid_of_libc(signal, info, context);
+	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+	if (get(0, &after) && !are_equal(&before, &after)) {
+		await_main(&before);
+		take_from_main(&before);
+	}
+	errno = saved;
+}
+
+void tracer_follow_main(void)
+{
+	struct action action;
+
+	if (!tracer.may_follow || (tracer.uid && !setxid_of_libc))
+		return;
+	follows = true;
+	if (setxid_of_libc ||
+		syscall(SYS_rt_sigaction, SETXID, NULL, &action, sizeof(action.mask)) < 0 ||
+		!(action.flags & SA_SIGINFO))
+		return;
+	setxid_of_libc = action.handler;
+	action.handler = on_setxid;
+	syscall(SYS_rt_sigaction, SETXID, &action, NULL, sizeof(action.mask));
+}
