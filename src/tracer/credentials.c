@@ -23,7 +23,7 @@
 
 #define SETXID 33
 #define NAP_NS 50000
-#define NAPS   2000 /* for main, which may wait for a processor */
+#define NAPS   20000 /* for main, which may wait for a processor */
 
 struct capabilities {
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
