@@ -12,6 +12,7 @@
  * least all. It keeps them when the call gives up root, as main may do by PR_SET_KEEPCAPS, until
  * main has made the call too; then it takes main's again.
  */
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -21,9 +22,10 @@
 
 #include "tracer/tracer.h"
 
-#define SETXID 33
-#define NAP_NS 50000
-#define NAPS   20000 /* for main, which may wait for a processor */
+#define SETXID	   33
+#define NAP_NS	   50000
+#define NAPS	   20000 /* for main, which may wait for a processor */
+#define USERS_SIZE 64
 
 struct capabilities {
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -65,13 +67,43 @@ static bool take_from_main(struct capabilities *ret)
 	return are_equal(ret, &own) || syscall(SYS_capset, &head, ret->data) == 0;
 }
 
-/* The call has changed our capabilities, and changes main's likewise. */
+/* Reads the thread's users: real, effective, saved, and that of file accesses. */
+static bool get_users(pid_t thread, char ret[USERS_SIZE])
+{
+	char path[64], text[1024];
+	const char *line;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ky_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	line = strstr(text, "\nUid:");
+	if (!line)
+		return false;
+	snprintf(ret, USERS_SIZE, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
+	return true;
+}
+
+/* Has main made the call that has changed our users and capabilities? */
+static bool has_called(const struct capabilities *before)
+{
+	char ours[USERS_SIZE], mains[USERS_SIZE];
+	struct capabilities now;
+
+	if (get_users((pid_t)syscall(SYS_gettid), ours) && get_users(getpid(), mains))
+		return !strcmp(ours, mains);
+	/* Without /proc: main may have taken back what the call took. */
+	return !get(getpid(), &now) || !are_equal(&now, before);
+}
+
 static void await_main(const struct capabilities *before)
 {
 	const struct timespec nap = {0, NAP_NS};
-	struct capabilities now;
 
-	for (int i = 0; i < NAPS && get(getpid(), &now) && are_equal(&now, before); i++)
+	for (int i = 0; i < NAPS && !has_called(before); i++)
 		nanosleep(&nap, NULL);
 }
 

@@ -883,14 +883,14 @@ def test_capabilities_of_main(k):
     The C library ends a program of which a thread gets another result.
     """
     root = User(k, "root")
-    for how in ((), ("give-up",)):
+    for how in ((), ("at-once",), ("give-up",)):
         command = (kymotest.APPS / "keeper", USERS["bob"], *how)
         root.env["KYMO_OFF"] = "1"
         expected = root.run(*command).stdout
         check("become root: Operation not permitted" in expected, expected)
         del root.env["KYMO_OFF"]
         for i in range(3):
-            out = root.home / f"trace-{len(how)}-{i}"
+            out = root.home / f"trace-{''.join(how)}-{i}"
             done = root.run(CLI, "record", "-o", out, "--with=libc,pthread", "-e", "keeper:*,kymo_statedump:*", "--", *command)
             equal(done.stdout, expected, "results")
             check("keeper:step" in [e.name for e in read_trace(out)[0]], done.stderr)

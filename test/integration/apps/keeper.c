@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper UID: root's program of one thread, which records, and which changes its user and groups
- * with capabilities that it has kept or given up before. It prints the result of each step, and
- * whether all of its threads have the capabilities of main.
+ * keeper UID [give-up|at-once]: root's program of one thread, which records. It changes its user
+ * and groups with capabilities that it has kept or given up before. It prints the result of each
+ * step, and whether all of its threads have the capabilities of main.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -75,9 +75,10 @@ static void compare(void)
 int main(int argc, char **argv)
 {
 	const uint32_t groups = 1u << CAP_SETGID, user = 1u << CAP_SETUID;
+	const int at_once = argc > 2 && !strcmp(argv[2], "at-once");
 	uid_t uid = (uid_t)atoi(argv[1]);
 
-	if (argc > 2) {
+	if (argc > 2 && !at_once) {
 		say("give up groups", keep(~groups));
 		say("set groups", setgroups(0, NULL));
 		say("change user", setresuid(uid, uid, uid));
@@ -85,7 +86,8 @@ int main(int argc, char **argv)
 	} else {
 		say("keep", prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
 		say("change user", setresuid(uid, uid, uid));
-		compare();
+		if (!at_once)
+			compare();
 		say("keep some", keep(groups | user));
 		say("set groups", setgroups(0, NULL));
 		compare();
