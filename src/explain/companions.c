@@ -41,6 +41,40 @@ struct companion {
 	double p, explained, affected, typical;
 };
 
+/* Whether a tenth of some instances or more pass time in a span of that name. */
+static bool comes_in(
+	const struct ky_search *w, struct ky_instance *const *v, size_t n, uint32_t name)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool comes = false;
+
+		for (size_t k = 0; k < v[i]->parts.n && !comes; k++) {
+			const struct ky_component *c = ky_component_get(
+				&w->x->components, v[i]->parts.v[k].component);
+
+			comes = c->kind == KY_PART_SPAN && c->a == name && v[i]->parts.v[k].count;
+		}
+		found += comes;
+	}
+	return 10 * found >= n;
+}
+
+/*
+ * A span inside instances suffers, too. But one that only a few other instances have inside may be
+ * what these wait for, as a turn.
+ */
+static bool is_own(const struct ky_search *w, uint32_t name)
+{
+	const struct ky_group *g = w->d->group;
+
+	return is_around(w, name) ||
+	       (ky_search_is_inside(w, name) &&
+		       (comes_in(w, w->f->affected.v, w->f->affected.n, name) ||
+			       comes_in(w, g->typical, g->n_typical, name)));
+}
+
 static double *companies(struct ky_instance *const *v, size_t n, uint32_t name)
 {
 	double *parts = calloc(n + 1, sizeof(*parts));
@@ -351,14 +385,14 @@ int ky_companions_test(struct ky_search *w)
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
 		uint32_t name = w->x->company.v[i].name;
-		/* A span inside instances suffers, too, and a thread that waits is no reason. */
-		bool is_own = ky_search_is_inside(w, name) || is_around(w, name) ||
-			      !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8);
-		int r = is_own ? 0 : test_company(w, name, best);
+		/* A thread that waits is no reason. */
+		bool is_none = is_own(w, name) ||
+			       !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8);
+		int r = is_none ? 0 : test_company(w, name, best);
 
-		if (!r && !is_own)
+		if (!r && !is_none)
 			r = test_handoff(w, name, &handoff);
-		if (!r && !is_own)
+		if (!r && !is_none)
 			test_meeting(w, name, &meeting);
 		if (r < 0)
 			return r;
