@@ -365,6 +365,41 @@ def test_remainder():
     check_field(59, lambda r: r.randrange(100000), lambda u: u > 95000, "user ≥ 95")
 
 
+def test_sum():
+    """
+    A buffer is written when it is full. The sums of each 40th instance are alike, too, but are no
+    reason.
+    """
+    def fill(p, i, f):
+        p.filled = getattr(p, "filled", 0) + f["len"]
+        p.spend(900 if p.filled >= 50000 else 30)
+        p.filled %= 50000
+
+    def draw(p, i):
+        return {"len": p.r.randrange(100, 4000)}
+    check(Program(111, threads=1, n=1200).make(fill, draw), "each time that len adds up to ", "(100 % of the extra time)")
+    first = kymo("explain", Program(112, threads=1, n=1600).make(lambda p, i, f: p.spend(30 if i % 40 else 900), draw),
+                 "--span=shop:checkout").splitlines()[0]
+    assert "each 40th" in first and "adds up" not in first, first
+
+
+def test_turn():
+    """Few instances do something inside, for which the others wait."""
+    def work(p, i, f):
+        p.spend(30)
+        if i % 50 == 10 and p.cpu == 0:
+            p.begin("auth:refresh")
+            p.spend(1500)
+            p.end("auth:refresh")
+            p.refreshed.append(p.at)
+        elif p.cpu and p.refreshed and p.at >= p.refreshed[0] - 1500000:
+            p.at = max(p.at, p.refreshed.pop(0))
+            p.spend(20)
+    p = Program(113, n=900)
+    p.refreshed = []
+    check(p.make(work), "while thread 200 (worker-0) is in auth:refresh (50 %)")
+
+
 def test_thread():
     def work(p, i, f):
         p.spend(600 if p.thread[0] == 204 else 30)
