@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/app.h"
 
+#include <signal.h>
 #include <stdarg.h>
 
 #include "sessiond/model/context.h"
@@ -325,20 +326,27 @@ static bool is_awaited(const struct app_set *as)
 	return as->started;
 }
 
-/* A program that has ended before it could be recorded. */
-static void report_unrecorded_end(struct app *a)
+/* A program that has ended before the session could record it. */
+static void report_unrecorded_end(const struct app *a, struct session *s)
 {
-	struct session *s;
-	struct app_set *as;
-	bool awaited;
+	const struct app_set *as;
+	bool awaited = false;
 
-	ky_list_foreach (s, &a->env->sessions, node) {
-		awaited = false;
-		ky_list_foreach (as, &a->sets, app_node)
-			awaited |= as->set->channel->session == s && is_awaited(as);
-		if (awaited)
-			report_unrecorded(a, s, UNRECORDED_TO_ITS_END);
-	}
+	if (!a->registered || a->answered)
+		return;
+	ky_list_foreach (as, &a->sets, app_node)
+		awaited |= as->set->channel->session == s && is_awaited(as);
+	if (awaited)
+		report_unrecorded(a, s, UNRECORDED_TO_ITS_END);
+}
+
+void apps_report_ended(struct session *s)
+{
+	const struct app *a;
+
+	ky_list_foreach (a, &s->env->peers->apps, node)
+		if (!a->answered && a->pid > 0 && kill(a->pid, 0) < 0 && errno == ESRCH)
+			report_unrecorded_end(a, s);
 }
 
 /* Once for each user: what keeps one of its programs from counting mostly keeps all. */
@@ -463,13 +471,14 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	struct app *a = ky_container_of(conn, struct app, conn);
 
 	struct env *e = a->env;
+	struct session *s;
 
 	env_set_cause(e, a->user->uid);
 	if (error)
 		ky_warning("application %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
 			(unsigned)a->user->uid, strerror(-error));
-	if (a->registered && !a->answered)
-		report_unrecorded_end(a);
+	ky_list_foreach (s, &e->sessions, node)
+		report_unrecorded_end(a, s);
 	env_set_cause(e, e->uid);
 	OBSERVE(e, conditions_met, e); /* it may have fired a trigger, which names it */
 	app_free(a);

@@ -131,6 +131,11 @@ void app_set_drop(struct app_set *as, struct barrier *b);
  * the last time; all: into each set that has started. b waits for it; it may be NULL.
  */
 void apps_dump_state(struct session *s, bool all, struct barrier *b);
+/*
+ * Reports programs that have ended before the session could record them, and whose connections the
+ * daemon has not yet read to their ends. Call it while the session is started.
+ */
+void apps_report_ended(struct session *s);
 
 /* Returns the number of the application's events that the session records. */
 unsigned app_count_mapped(const struct app *a, const struct session *s);
