@@ -137,8 +137,10 @@ static int make_in(struct private_rundir *r, const char *parent)
 	ret = keep_directory(r);
 	if (!ret && geteuid() == 0)
 		ret = fchmod(r->fd, ROOTS_MODE) < 0 ? -errno : 0;
-	if (ret < 0)
+	if (ret < 0) {
 		rmdir(r->path);
+		r->fd = ky_close(r->fd);
+	}
 	return ret;
 }
 

@@ -62,8 +62,8 @@ static bool comes_in(
 }
 
 /*
- * A span inside instances suffers, too. But one that only a few other instances have inside may be
- * what these wait for, as a turn.
+ * A span inside instances gets slower with them. But if only a few other instances have it inside,
+ * these instances may wait until it ends.
  */
 static bool is_own(const struct ky_search *w, uint32_t name)
 {

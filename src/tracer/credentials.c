@@ -24,7 +24,7 @@
 
 #define SETXID	   33
 #define NAP_NS	   50000
-#define NAPS	   20000 /* for main, which may wait for a processor */
+#define NAPS	   200000 /* for main, which may wait for a processor */
 #define USERS_SIZE 64
 
 struct capabilities {
@@ -36,7 +36,7 @@ struct action {
 	void (*handler)(int, siginfo_t *, void *);
 	unsigned long flags;
 	void (*restorer)(void);
-	uint64_t mask;
+	unsigned long mask[8 / sizeof(long)];
 };
 
 static void (*setxid_of_libc)(int, siginfo_t *, void *) KY_WRITTEN_EARLY;
@@ -67,7 +67,10 @@ static bool take_from_main(struct capabilities *ret)
 	return are_equal(ret, &own) || syscall(SYS_capset, &head, ret->data) == 0;
 }
 
-/* Reads the thread's users: real, effective, saved, and that of file accesses. */
+/*
+ * Reads the thread's users: real, effective, saved, and that of file accesses. Returns false if the
+ * thread has ended (main may, before others do), or without /proc.
+ */
 static bool get_users(pid_t thread, char ret[USERS_SIZE])
 {
 	char path[64], text[1024];
@@ -81,50 +84,57 @@ static bool get_users(pid_t thread, char ret[USERS_SIZE])
 	ky_close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	line = strstr(text, "\nUid:");
-	if (!line)
+	if (!line || strstr(text, "\nState:\tZ") || strstr(text, "\nState:\tX"))
 		return false;
 	snprintf(ret, USERS_SIZE, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
 	return true;
 }
 
-/* Has main made the call that has changed our users and capabilities? */
-static bool has_called(const struct capabilities *before)
-{
-	char ours[USERS_SIZE], mains[USERS_SIZE];
-	struct capabilities now;
-
-	if (get_users((pid_t)syscall(SYS_gettid), ours) && get_users(getpid(), mains))
-		return !strcmp(ours, mains);
-	/* Without /proc: main may have taken back what the call took. */
-	return !get(getpid(), &now) || !are_equal(&now, before);
-}
-
-static void await_main(const struct capabilities *before)
+/* Waits until main has made the call that has changed our users and capabilities. */
+static bool await_main(void)
 {
 	const struct timespec nap = {0, NAP_NS};
+	char ours[USERS_SIZE], mains[USERS_SIZE];
 
-	for (int i = 0; i < NAPS && !has_called(before); i++)
+	if (!get_users((pid_t)syscall(SYS_gettid), ours))
+		return false;
+	for (int i = 0; i < NAPS && get_users(getpid(), mains); i++) {
+		if (!strcmp(ours, mains))
+			return true;
 		nanosleep(&nap, NULL);
+	}
+	return false;
 }
 
-static void on_setxid(int signal, siginfo_t *info, void *context)
+static void follow(int signal, siginfo_t *info, void *context)
 {
-	const int saved = errno;
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	const struct capabilities none = {0};
 	struct capabilities before, after;
 
-	if (!follows || (!tracer.filtered_early && tracer_is_filtered()) ||
-		!take_from_main(&before)) {
+	if (!take_from_main(&before)) {
 		setxid_of_libc(signal, info, context);
-		errno = saved;
 		return;
 	}
 	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
 	setxid_of_libc(signal, info, context);
 	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	if (get(0, &after) && !are_equal(&before, &after)) {
-		await_main(&before);
-		take_from_main(&before);
-	}
+	if (get(0, &after) && are_equal(&before, &after))
+		return;
+	if (!await_main() || !take_from_main(&before))
+		syscall(SYS_capset, &head, none.data); /* keep none that main may have lost */
+}
+
+static void on_setxid(int signal, siginfo_t *info, void *context)
+{
+	const int saved = errno;
+	char users[USERS_SIZE];
+
+	if (follows && (tracer.filtered_early || !tracer_is_filtered()) &&
+		get_users(getpid(), users))
+		follow(signal, info, context);
+	else
+		setxid_of_libc(signal, info, context);
 	errno = saved;
 }
 
@@ -137,7 +147,7 @@ void tracer_follow_main(void)
 	follows = true;
 	if (setxid_of_libc ||
 		syscall(SYS_rt_sigaction, SETXID, NULL, &action, sizeof(action.mask)) < 0 ||
-		!(action.flags & SA_SIGINFO))
+		!(action.flags & SA_SIGINFO) || action.handler == on_setxid)
 		return;
 	setxid_of_libc = action.handler;
 	action.handler = on_setxid;
