@@ -616,6 +616,7 @@ static void start_set(struct tracer_conn *conn, const struct ky_app_start *m)
 
 	send_late(conn, m->set);
 	err = tracer_set_start(conn, m->set);
+	tracer_self_look(); /* what is loaded after the reply is new */
 	ack(conn, m->cookie,
 		err == -ENOENT && m->set == conn->unmapped_set ? conn->unmapped_why : err);
 }
