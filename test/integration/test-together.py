@@ -6,6 +6,7 @@ whichever daemon serves them.
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import signal
@@ -203,6 +204,27 @@ def test_guard_without_sessions(k):
     k.kymo("destroy", "s")
     end_daemon(k)
     wait_for(lambda: not kymotest.processes_with(k.mark), "all daemons and guards to end")
+
+
+def test_lock_of_a_dead_daemon(k):
+    """
+    The successor of a killed daemon waits for the lock while a child of the dead one keeps it. A
+    child does so until it executes its program.
+    """
+    k.rundir.mkdir(exist_ok=True)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    with open(k.rundir / "lock", "w") as lock:
+        lock.write(f"{dead.pid}\n")
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        daemon = k.spawn_daemon()
+        wait_for(lambda: daemon.poll() is not None or str(k.rundir / "lock") in kymotest.open_fds(daemon.pid),
+            "the daemon to open the lock")
+    wait_for(lambda: daemon.poll() is not None or k.answers(), "the daemon to answer")
+    equal(daemon.poll(), None, "status of the daemon")
+    daemon.terminate()
+    daemon.wait()
 
 
 def test_no_daemon_for_a_while(k):

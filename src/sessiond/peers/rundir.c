@@ -12,6 +12,7 @@
 #include "svc/log.h"
 
 #define TAKE_OVER_NS 10000000000u /* that another daemon may take to make room */
+#define NAP_NS	     10000000u
 
 /* Longest name in the directory. */
 #define LONGEST "/" KY_RUN_CONTROL
@@ -108,15 +109,24 @@ static void read_owner(int fd, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
+/*
+ * The daemon whose number is in the lock's file. 0: it has the lock, and has not written its number
+ * yet.
+ */
+static pid_t owner(const struct rundir *r)
+{
+	char text[24];
+
+	read_owner(r->lock_fd, text, sizeof(text));
+	return KY_MAX(atoi(text), 0);
+}
+
 /* Asks the daemon that holds the lock to make room. *asked is the process that was asked last. */
 static int ask_owner(const struct rundir *r, pid_t *asked)
 {
-	char text[24];
-	pid_t pid;
+	pid_t pid = owner(r);
 
-	read_owner(r->lock_fd, text, sizeof(text));
-	pid = atoi(text); /* 0: it has the lock, and has not written its number yet */
-	if (pid <= 0 || pid == *asked)
+	if (!pid || pid == *asked)
 		return 0;
 	if (kill(pid, SIGUSR2) < 0)
 		return errno == ESRCH ? 0 : -errno;
@@ -124,19 +134,37 @@ static int ask_owner(const struct rundir *r, pid_t *asked)
 	return 0;
 }
 
-/* Waits until whichever daemon holds the lock has made room. */
-static int wait_for_lock(struct rundir *r)
+/*
+ * Returns true if the lock belongs to a daemon that died. A child that it was just starting keeps
+ * the lock until it executes its program.
+ */
+static bool owner_is_dead(const struct rundir *r)
 {
-	const struct timespec nap = {0, 10 * 1000000};
+	pid_t pid = owner(r);
+
+	return pid && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/*
+ * Waits until the lock is free. take_over: whichever daemon holds it is asked to make room; else
+ * waits only for what a dead daemon has left.
+ */
+static int wait_for_lock(struct rundir *r, bool take_over)
+{
+	const struct timespec nap = {0, NAP_NS};
 	pid_t asked = 0;
 	int ret;
 
-	for (uint64_t waited = 0; waited < TAKE_OVER_NS; waited += (uint64_t)nap.tv_nsec) {
-		ret = ask_owner(r, &asked);
-		if (ret < 0)
-			return ret;
+	for (uint64_t waited = 0; waited < TAKE_OVER_NS; waited += NAP_NS) {
 		if (!flock(r->lock_fd, LOCK_EX | LOCK_NB))
 			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		ret = take_over ? ask_owner(r, &asked) : 0;
+		if (ret < 0)
+			return ret;
+		if (!take_over && !owner_is_dead(r))
+			break;
 		nanosleep(&nap, NULL);
 	}
 	return -EWOULDBLOCK;
@@ -146,14 +174,15 @@ static int take_lock(struct rundir *r, bool take_over)
 {
 	const char *path = rundir_path(r, KY_RUN_LOCK);
 	char pid[24];
-	int n;
+	int n, ret;
 
 	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (r->lock_fd < 0)
 		return complain(-errno, path, "cannot open", "");
-	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0 && (!take_over || wait_for_lock(r) < 0)) {
-		if (errno != EWOULDBLOCK)
-			return complain(-errno, path, "cannot lock", "");
+	ret = wait_for_lock(r, take_over);
+	if (ret < 0 && ret != -EWOULDBLOCK)
+		return complain(ret, path, "cannot lock", "");
+	if (ret < 0) {
 		read_owner(r->lock_fd, pid, sizeof(pid));
 		ky_error(
 			"a session daemon with pid %s already serves %s: 'kill' ends it, --take-over replaces it; or set KYMO_RUNDIR",
