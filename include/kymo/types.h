@@ -283,6 +283,17 @@ void kymo_app_context_remove(struct kymo_context *context);
 void kymo_contexts_invalidate(void);
 
 /*
+ * Functions of the tracer, for libraries that call unshare(2) or setns(2) for a program: the kernel
+ * lets only processes of one thread enter another user namespace. kymo_app_threads_end ends the
+ * tracer's threads if the program has one thread, errno is that of a call which failed for its
+ * number of threads, and they can be ended. Then it returns 1, and after the call was repeated
+ * kymo_app_threads_start must follow, which registers the program again; events in between are not
+ * recorded. Else it returns 0 and keeps errno.
+ */
+int kymo_app_threads_end(void);
+void kymo_app_threads_start(void);
+
+/*
  * A function that reports a program's state to sessions that request it: <kymo/statedump.h>. The
  * program owns it, and keeps it from register to unregister.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Part of libkymo-libc.so: calls that change the contexts of a thread (its name, credentials,
- * namespaces). It records no event. It informs the tracer of the change at once; otherwise the
- * tracer would notice it somewhat later.
+ * Part of libkymo-libc.so: calls that change the contexts of a thread (its name and credentials;
+ * namespaces.c has its namespaces). It records no event. It informs the tracer of the change at
+ * once; otherwise the tracer would notice it somewhat later.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,8 +22,6 @@ static struct {
 	int (*setregid)(gid_t real, gid_t effective);
 	int (*setresuid)(uid_t real, uid_t effective, uid_t saved);
 	int (*setresgid)(gid_t real, gid_t effective, gid_t saved);
-	int (*setns)(int fd, int type);
-	int (*unshare)(int flags);
 	int (*prctl)(int option, ...);
 	int (*pthread_setname_np)(pthread_t thread, const char *name);
 } real;
@@ -37,8 +35,6 @@ static const struct preload_symbol symbols[] = {
 	{"setregid", (void **)&real.setregid},
 	{"setresuid", (void **)&real.setresuid},
 	{"setresgid", (void **)&real.setresgid},
-	{"setns", (void **)&real.setns},
-	{"unshare", (void **)&real.unshare},
 	{"prctl", (void **)&real.prctl},
 	{"pthread_setname_np", (void **)&real.pthread_setname_np},
 };
@@ -107,16 +103,6 @@ PRELOAD_EXPORT int setresuid(uid_t ruid, uid_t euid, uid_t suid)
 PRELOAD_EXPORT int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
 {
 	return ready() ? changed(real.setresgid(rgid, egid, sgid)) : absent();
-}
-
-PRELOAD_EXPORT int setns(int fd, int type)
-{
-	return ready() ? changed(real.setns(fd, type)) : absent();
-}
-
-PRELOAD_EXPORT int unshare(int flags)
-{
-	return ready() ? changed(real.unshare(flags)) : absent();
 }
 
 /* Passes four words to the kernel, whatever number the caller passed. */

@@ -32,14 +32,7 @@
 static uint8_t rx[KY_MSG_MAX];
 static uint8_t tx[KY_MSG_MAX];
 
-/* User id that a user namespace shows for users that it does not map: root of the host, too. */
-#define OVERFLOW_UID 65534u
-
-/*
- * Returns true if a user of this namespace has that id: then the id does not prove a user from
- * outside.
- */
-static bool is_overflow_mapped(void)
+bool tracer_user_outside(uid_t uid, uid_t *ret_outside)
 {
 	unsigned long inside, outside, count;
 	char text[1024], *line = text;
@@ -48,9 +41,12 @@ static bool is_overflow_mapped(void)
 
 	ky_close(fd);
 	text[n > 0 ? n : 0] = '\0';
+	*ret_outside = (uid_t)-1;
 	for (; sscanf(line, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3; line += used)
-		if (OVERFLOW_UID >= inside && OVERFLOW_UID - inside < count)
+		if (uid >= inside && uid - inside < count) {
+			*ret_outside = (uid_t)(outside + (uid - inside));
 			return true;
+		}
 	return n <= 0 || (size_t)n == sizeof(text) - 1;
 }
 
@@ -64,10 +60,12 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 {
 	bool asked_for = ky_switch_is_on("KYMO_HOST_DAEMON");
 	struct stat st;
+	uid_t outside;
 
-	return stat(conn->dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == OVERFLOW_UID &&
-	       !(st.st_mode & 022) &&
-	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) && !is_overflow_mapped()));
+	return stat(conn->dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_uid == TRACER_OVERFLOW_UID && !(st.st_mode & 022) &&
+	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) &&
+				     !tracer_user_outside(TRACER_OVERFLOW_UID, &outside)));
 }
 
 /* Whether it was reported that a run directory is not trusted. */
@@ -79,7 +77,7 @@ static bool reported[TRACER_N_CONNS] KY_WRITTEN_EARLY;
  */
 static bool trusted(const struct tracer_conn *conn, uid_t uid)
 {
-	if (uid == 0 || uid == geteuid() || (uid == OVERFLOW_UID && is_host_daemon(conn)))
+	if (uid == 0 || uid == geteuid() || (uid == TRACER_OVERFLOW_UID && is_host_daemon(conn)))
 		return true;
 	if (!__atomic_exchange_n(&reported[conn - tracer.conns], true, __ATOMIC_RELAXED))
 		tracer_debug(

@@ -10,8 +10,8 @@
  * the parent's rings, and the page `home` below. So a child that nobody resets (raw clone(),
  * _Fork()) records nothing, and tracer_is_raw_child() recognises it.
  *
- * The child of fork() is a process of its own: reset_child() drops all that is the parent's, in an
- * order that its comments justify, and then it registers as itself.
+ * The child of fork() is a process of its own: reset() drops all that is the parent's, in an order
+ * that its comments justify, and then it registers as itself.
  */
 #include <sys/mman.h>
 
@@ -90,19 +90,17 @@ static bool reset_conns(void)
 	return connected;
 }
 
-static bool reset_child(void)
+/* is_child: of fork. Returns what reset_conns() returns. */
+static bool reset(bool is_child)
 {
-	bool connected;
+	bool connected = reset_conns(); /* descriptors only: the sets still exist */
 
-	home.is_home = true;
-	tracer_last_set_main();	   /* the only thread is the main thread */
-	connected = reset_conns(); /* descriptors only: the sets still exist */
 	/*
 	 * Events first forget their hooks, which lead to sets; then the sets are released; then the
 	 * memory of both is used again.
 	 */
 	tracer_events_reset();
-	tracer_sets_reset();
+	tracer_sets_reset(is_child);
 	tracer_mem_reset();
 	tracer_triggers_reset();
 	tracer_contexts_reset(); /* values that were kept, counters, threads inside callbacks */
@@ -121,21 +119,30 @@ static bool may_start_thread(void)
 	return !tracer.filtered && (tracer.filtered_early || !tracer_has_become_filtered());
 }
 
+/* In the only thread of the process. */
+void tracer_register_again(bool is_child)
+{
+	bool connected = reset(is_child);
+
+	tracer.uid = geteuid();
+	tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
+		     tracer_statedump_ensure_thread() < 0;
+	if (connected && !tracer.off)
+		tracer_wait_registered();
+	else if (!tracer.off)
+		tracer_note_unheard();
+}
+
 static void after_fork_child(void)
 {
 	int saved = errno;
 	sigset_t old = signals_at_fork;
-	bool connected;
 
 	tracer_make_lock(); /* its holder is a thread of the parent */
 	if (!tracer.off) {
-		connected = reset_child();
-		tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
-			     tracer_statedump_ensure_thread() < 0;
-		if (connected && !tracer.off)
-			tracer_wait_registered();
-		else if (!tracer.off)
-			tracer_note_unheard();
+		home.is_home = true;
+		tracer_last_set_main(); /* the only thread is the main thread */
+		tracer_register_again(true);
 	}
 	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

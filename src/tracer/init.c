@@ -63,6 +63,7 @@ static void init_conns(void)
 
 	/* geteuid() would be one more system call at each application's start. */
 	tracer.uid = (uid_t)getauxval(AT_EUID);
+	tracer.uid_outside = (uid_t)-1;
 	if (ky_rundir(tracer.uid, dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
 	tracer_conn_init(&tracer.conns[0],

@@ -39,11 +39,7 @@ struct entry {
 	char name[];
 };
 
-/*
- * Counts the tracer's threads without the calling one, and the program's without main. Returns
- * false if /proc does not show them.
- */
-static bool count_threads(unsigned *ret_ours, unsigned *ret_others)
+bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -79,7 +75,7 @@ static void *wait_for_others(void *arg)
 
 	prctl(PR_SET_NAME, "kymo-last");
 	tracer_follow_main();
-	while ((sees = count_threads(&ours, &others)) && ours + others) {
+	while ((sees = tracer_count_threads(&ours, &others)) && ours + others) {
 		if (!others) {
 			if (tracer.companion)
 				tracer_wait_written();
@@ -180,7 +176,7 @@ static bool is_nobody_left(void)
 
 	if (loader.called_exit && (loader.alone || tracer_may_be_killed()))
 		return true; /* who else lives does not need the listener */
-	if (!count_threads(&ours, &others)) {
+	if (!tracer_count_threads(&ours, &others)) {
 		loader.outlived = true; /* for all we know */
 		return true;
 	}

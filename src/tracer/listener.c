@@ -139,6 +139,11 @@ bool tracer_listener_is_filtered(void)
 	return mode && mode[sizeof("\nSeccomp:\t") - 1] != '0';
 }
 
+bool tracer_listener_runs(void)
+{
+	return listener.tid != 0;
+}
+
 bool tracer_listener_is(pid_t thread)
 {
 	return thread == listener.tid;
@@ -280,15 +285,19 @@ static bool look_for_main(void)
 
 /*
  * Checks for a change of user. It interrupts each of the application's threads (setuid(3)), so the
- * listener sees it at once.
+ * listener sees it at once. A user that has just got an id in its user namespace is the same user.
  */
 static void look_for_user(void)
 {
-	uid_t uid = geteuid();
+	uid_t uid = geteuid(), outside;
 
 	if (uid == tracer.uid)
 		return;
 	tracer.uid = uid;
+	if (tracer.uid_outside != (uid_t)-1 && tracer_user_outside(uid, &outside) &&
+		outside == tracer.uid_outside)
+		return;
+	tracer.uid_outside = (uid_t)-1;
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_renew(&tracer.conns[i]);
 }
@@ -300,6 +309,11 @@ static void report_triggers(void)
 		return;
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_send_fired(&tracer.conns[i]);
+}
+
+static bool is_ending(void)
+{
+	return __atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE);
 }
 
 static void listen_to_daemons(void)
@@ -323,7 +337,7 @@ static void listen_to_daemons(void)
 	listener.tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_begin(&tracer.conns[i]);
-	while (!__atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE)) {
+	while (!is_ending()) {
 		bool limit = tracer_sets_need_limit();
 		int timeout, n;
 		uint64_t begin;
@@ -352,7 +366,8 @@ static void listen_to_daemons(void)
 		if (n == 0 && timeout && listener.populate_ms > 0)
 			populate();
 		tracer_take_lock();
-		look_for_user();
+		if (!is_ending())
+			look_for_user();
 		if (n > 0 && p[WAKE].revents && read(listener.wake_fd, infos, sizeof(infos)) <= 0)
 			listener.wake_fd = -1;
 		report_triggers();

@@ -739,10 +739,10 @@ void tracer_sets_settle(struct tracer_conn *conn)
  * Called in a forked child. Threads' rings are inherited and unmapped here: they are used under
  * valgrind, which does not handle mappings that are not inherited.
  */
-void tracer_sets_reset(void)
+void tracer_sets_reset(bool is_child)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
-		if (!tracer.has_rseq)
+		if (!is_child || !tracer.has_rseq)
 			unmap(&tracer_sets[i]);
 		memset(&tracer_sets[i], 0, sizeof(tracer_sets[i]));
 	}

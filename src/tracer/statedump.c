@@ -154,6 +154,11 @@ static void *run_dumpers(void *arg)
 	return NULL;
 }
 
+bool tracer_statedump_starts(void)
+{
+	return state.has_thread && !state.thread_id;
+}
+
 bool tracer_statedump_is(pid_t thread)
 {
 	return thread == state.thread_id;

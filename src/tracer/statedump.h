@@ -63,5 +63,7 @@ void tracer_self_look(void);
 /* Ends the thread that dumps, once no function runs. */
 void tracer_statedump_end(void);
 bool tracer_statedump_is(pid_t thread);
+/* Returns true while it starts: tracer_statedump_is() does not know it yet. Under the lock. */
+bool tracer_statedump_starts(void);
 
 #endif

@@ -142,8 +142,9 @@ struct tracer {
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */
 	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
 	uid_t uid;	     /* effective user, as which the connections were made */
-	uint32_t turn;	     /* futex: changes whenever a waiter should check again */
-	bool turned;	     /* its waiters are not yet woken */
+	uid_t uid_outside; /* the same before a user namespace that does not map it yet; else -1 */
+	uint32_t turn;	   /* futex: changes whenever a waiter should check again */
+	bool turned;	   /* its waiters are not yet woken */
 	uint32_t n_starting; /* threads of ours that were created and do not run their code yet */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
@@ -225,6 +226,12 @@ void tracer_fork_init(void);
 /* Called first by the listener: from then on, the children of raw clone() are recognised. */
 void tracer_fork_mark_home(void);
 /*
+ * Drops what the process has of the tracer, starts the tracer's threads, and registers the process
+ * as if it had just started. Called by the only thread, with all signals blocked. is_child: of
+ * fork.
+ */
+void tracer_register_again(bool is_child);
+/*
  * Returns true in the child of a raw clone() or _Fork(): there is no listener, the lock may be held
  * by a thread that does not exist there, and the rings are the parent's. Makes no system call,
  * because a process may be killed where they are forbidden.
@@ -284,7 +291,8 @@ void tracer_sets_orphan(struct tracer_conn *conn);
  * does not know.
  */
 void tracer_sets_settle(struct tracer_conn *conn);
-void tracer_sets_reset(void);
+/* Forgets all sets. is_child: of fork, where most of their mappings do not exist. */
+void tracer_sets_reset(bool is_child);
 /*
  * Populates the memory ahead of the writers. Called by the listener, without the lock. Returns true
  * if it should be called again soon.
@@ -324,6 +332,13 @@ void tracer_conn_renew(struct tracer_conn *conn);
 void tracer_conn_reset(struct tracer_conn *conn);
 /* Called after poll() reported something: drops descriptors that the application has closed. */
 void tracer_conn_verify(struct tracer_conn *conn);
+/* User id that a user namespace shows for users that it does not map: root of the host, too. */
+#define TRACER_OVERFLOW_UID 65534u
+/*
+ * Returns whether the process's user namespace maps the user, and the id in the namespace around
+ * it. Returns true and -1 if that cannot be read, or nobody is mapped.
+ */
+bool tracer_user_outside(uid_t uid, uid_t *ret_outside);
 /* Receives and handles a message. Returns false if there was none, or the connection ended. */
 bool tracer_conn_receive(struct tracer_conn *conn);
 /*
@@ -364,6 +379,11 @@ enum tracer_main { TRACER_MAIN_LIVES, TRACER_MAIN_ENDS, TRACER_MAIN_WAS_LAST };
  * calls tracer_last_end_as_main(). A main that ended by pthread_exit() lives in this sense.
  */
 enum tracer_main tracer_last_look(void);
+/*
+ * Counts the tracer's threads without the calling one, and the program's without main. Returns
+ * false if /proc does not show them.
+ */
+bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others);
 /* Ends the listener, and so the process, with the status that the process would have without it. */
 _Noreturn void tracer_last_end_as_main(void);
 
@@ -399,5 +419,7 @@ bool tracer_has_died_with(pthread_mutex_t *m);
 /* Ends the listener soon. */
 void tracer_listener_end(void);
 bool tracer_listener_is(pid_t thread);
+/* Returns false while it starts: tracer_listener_is() does not know it yet. Under the lock. */
+bool tracer_listener_runs(void);
 
 #endif

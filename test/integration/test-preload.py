@@ -11,7 +11,7 @@ import os
 import pathlib
 import signal
 
-from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, read_trace, without_sanitizers
+from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
 
 PROGRAMS = SOURCE / "test" / "integration" / "preload"
 PRELOAD = BUILD / "src" / "preload"
@@ -530,6 +530,23 @@ def test_vforks(k):
     """
     found = forks(k, "vfork", 300)
     equal((found["libc:malloc", 60001], found["libc:malloc", 62001]), (0, 300), "allocations of children and parent")
+
+
+def test_user_namespaces(k):
+    """
+    A program of one thread enters a user namespace although the tracer has threads, and is recorded
+    before and after.
+    """
+    need_unshare("-Ur")
+    program = build(k, "namespaces", "-pthread")
+    for threads in ((), ("thread",)):
+        expected = k.run([program, *threads]).stdout
+        equal("unshare: done" in expected, not threads, f"the kernel's answer: {expected}")
+        for libraries in ("libc", "libc,pthread,dl"):
+            output, events = record(k, libraries, program, *threads)
+            equal(output, expected, "what the program prints")
+            found = count(events, "size")
+            equal([found["libc:malloc", 70000 + i] for i in range(1, 5)], [100] * 4, "allocations")
 
 
 # ---- unchanged programs
