@@ -883,7 +883,7 @@ def test_capabilities_of_main(k):
     The C library ends a program of which a thread gets another result.
     """
     root = User(k, "root")
-    for how in ((), ("at-once",), ("give-up",)):
+    for how in ((), ("at-once",), ("give-up",), ("without-main",)):
         command = (kymotest.APPS / "keeper", USERS["bob"], *how)
         root.env["KYMO_OFF"] = "1"
         expected = root.run(*command).stdout

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper UID [give-up|at-once]: root's program of one thread, which records. It changes its user
- * and groups with capabilities that it has kept or given up before. It prints the result of each
- * step, and whether all of its threads have the capabilities of main.
+ * keeper UID [give-up|at-once|without-main]: root's program of one thread, which records. It
+ * changes its user and groups with capabilities that it has kept or given up before. It prints the
+ * result of each step, and whether all of its threads have the same capabilities. without-main:
+ * another thread changes the user after main has ended.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <kymo/tracepoint.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,8 @@ static long keep(uint32_t kept)
 	return syscall(SYS_capset, &head, data);
 }
 
+static int main_has_ended;
+
 static int are_equal(void)
 {
 	struct __user_cap_data_struct ours[2], theirs[2];
@@ -54,7 +58,8 @@ static int are_equal(void)
 
 	get(0, ours);
 	while (equal && (e = readdir(d)))
-		if (atoi(e->d_name) && !get(atoi(e->d_name), theirs))
+		if (atoi(e->d_name) && !(main_has_ended && atoi(e->d_name) == getpid()) &&
+			!get(atoi(e->d_name), theirs))
 			equal = !memcmp(ours, theirs, sizeof(ours));
 	if (d)
 		closedir(d);
@@ -72,12 +77,49 @@ static void compare(void)
 	puts(are_equal() ? "all threads have the same" : "a thread has others");
 }
 
+static void wait_for_end_of_main(void)
+{
+	const struct timespec ms = {0, 1000000};
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	while (!main_has_ended) {
+		nanosleep(&ms, NULL);
+		f = fopen(path, "r");
+		if (!f || !fgets(line, sizeof(line), f))
+			abort();
+		main_has_ended = strstr(line, ") Z ") != NULL;
+		fclose(f);
+	}
+}
+
+static void *change_without_main(void *user)
+{
+	uid_t uid = *(uid_t *)user;
+
+	wait_for_end_of_main();
+	say("change user", setresuid(uid, uid, uid));
+	compare();
+	say("become root", setuid(0));
+	compare();
+	exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const uint32_t groups = 1u << CAP_SETGID, user = 1u << CAP_SETUID;
 	const int at_once = argc > 2 && !strcmp(argv[2], "at-once");
-	uid_t uid = (uid_t)atoi(argv[1]);
+	static uid_t uid;
+	pthread_t thread;
 
+	uid = (uid_t)atoi(argv[1]);
+	if (argc > 2 && !strcmp(argv[2], "without-main")) {
+		say("begin", 0);
+		if (pthread_create(&thread, NULL, change_without_main, &uid))
+			return 1;
+		pthread_exit(NULL);
+	}
 	if (argc > 2 && !at_once) {
 		say("give up groups", keep(~groups));
 		say("set groups", setgroups(0, NULL));
