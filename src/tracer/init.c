@@ -134,6 +134,20 @@ void tracer_give_up(void)
 }
 
 /*
+ * The zygote of Chromium, and of programs that are built on it, aborts if it has a second thread.
+ * glibc passes the command line to constructors.
+ */
+static bool is_zygote KY_WRITTEN_EARLY;
+
+#ifdef __GLIBC__
+static __attribute__((constructor(101))) void look_at_arguments(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		is_zygote |= !strcmp(argv[i], "--type=zygote");
+}
+#endif
+
+/*
  * Initializes, for the first object, everything that must exist before the listener. Called under
  * the lock.
  */
@@ -144,6 +158,11 @@ static void init(void)
 		return;
 	}
 	tracer.debug = ky_switch_is_on("KYMO_DEBUG");
+	if (is_zygote) {
+		tracer_debug("a zygote of Chromium must have one thread: not traced");
+		tracer.off = true;
+		return;
+	}
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	tracer.may_follow = true;

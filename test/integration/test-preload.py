@@ -549,6 +549,14 @@ def test_user_namespaces(k):
             equal([found["libc:malloc", 70000 + i] for i in range(1, 5)], [100] * 4, "allocations")
 
 
+def test_zygote(k):
+    """A process that aborts if it has a second thread has none; the programs it executes record."""
+    for argument, threads in (("--type=zygote", 1), ("--type=renderer", 2)):
+        output, events = record(k, "libc", "sh", "-c", "ls /proc/$$/task", "sh", argument)
+        equal(len(output.splitlines()), threads, f"threads of sh {argument}")
+        check(events, f"no events of ls beside sh {argument}")
+
+
 # ---- unchanged programs
 
 
