@@ -16,10 +16,16 @@
 #define EXPORT	 __attribute__((visibility("default")))
 #define NAP_NS	 200000
 #define STARTING 5000 /* naps until the tracer's threads have started */
-#define ENDING	 5000 /* and until they have ended; a state dump of the program may be running */
+#define ENDING	 5000 /* and until they have ended */
 
-/* The signal mask of the program's only thread, between the two calls. */
-static sigset_t signals KY_WRITTEN_EARLY;
+/*
+ * Between the two calls. The library that calls may be one of several, each of which repeats the
+ * call of the next one.
+ */
+static struct {
+	bool alone;
+	sigset_t signals; /* signal mask of the program's only thread */
+} state KY_WRITTEN_EARLY;
 
 static const struct timespec nap = {0, NAP_NS};
 
@@ -49,52 +55,69 @@ static void wait_for_start(void)
 	}
 }
 
-/* Called with the lock, which it releases meanwhile. Returns false if a thread stays. */
-static bool end_threads(void)
+/* Returns true when no thread but the caller is left. Releases the lock meanwhile. */
+static bool wait_for_end(void)
 {
-	unsigned ours = 1, others;
+	unsigned ours = 1, others = 0;
 
-	tracer_self_before_fork();
-	tracer_statedump_end();
-	tracer_listener_end();
 	tracer_give_lock();
-	for (int i = 0; i < ENDING && tracer_count_threads(&ours, &others) && ours; i++)
+	for (int i = 0; i < ENDING && tracer_count_threads(&ours, &others) && ours + others; i++)
 		nanosleep(&nap, NULL);
 	tracer_take_lock();
-	return !ours;
+	return ours + others == 0;
+}
+
+/*
+ * Called with the lock, which it releases meanwhile. Returns false, with the threads as before, if
+ * a function of the program runs in one, or the listener waits for a file system that hangs.
+ */
+static bool end_threads(void)
+{
+	tracer_self_before_fork();
+	if (tracer_statedump_runs())
+		return false;
+	tracer_statedump_end();
+	tracer_listener_end();
+	while (!wait_for_end()) {
+		if (!tracer_listener_runs())
+			continue; /* it waits for a processor only */
+		tracer_listener_stay();
+		tracer_statedump_start_again();
+		return false;
+	}
+	return true;
 }
 
 EXPORT int kymo_app_threads_end(void)
 {
 	int saved = errno;
-	bool alone;
 
-	if (!is_about_threads(saved) || !tracer.started || tracer.off || tracer.filtered ||
-		tracer_is_raw_child() || getpid() != (pid_t)syscall(SYS_gettid))
+	if (!is_about_threads(saved) || state.alone || !tracer.started || tracer.off ||
+		tracer.filtered || tracer_is_raw_child() || getpid() != (pid_t)syscall(SYS_gettid))
 		return 0;
-	tracer_lock(&signals);
+	tracer_lock(&state.signals);
+	if (tracer_listener_died())
+		tracer_give_up();
 	wait_for_start();
-	if (!has_only_ours() || tracer_listener_died()) {
-		tracer_unlock(&signals);
-		errno = saved;
-		return 0;
+	state.alone = !tracer.off && has_only_ours() && end_threads();
+	if (state.alone) {
+		tracer_listener_died(); /* so the next one can have its mutex */
+		tracer_give_lock();
+	} else {
+		tracer_unlock(&state.signals);
 	}
-	alone = end_threads();
-	tracer_listener_died(); /* so the next one can have its mutex */
-	tracer_give_lock();
-	if (!alone)
-		kymo_app_threads_start();
 	errno = saved;
-	return alone;
+	return state.alone;
 }
 
 EXPORT void kymo_app_threads_start(void)
 {
 	int saved = errno;
-	sigset_t old = signals;
+	sigset_t old = state.signals;
 
 	if (geteuid() == TRACER_OVERFLOW_UID && tracer.uid != TRACER_OVERFLOW_UID)
 		tracer.uid_outside = tracer.uid;
+	state.alone = false;
 	tracer_register_again(false);
 	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

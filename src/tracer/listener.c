@@ -52,7 +52,7 @@
 
 static struct {
 	int wake_fd; /* signalfd; in the listener's table of descriptors */
-	pid_t tid;   /* 0: does not exist yet */
+	pid_t tid;   /* 0: does not exist yet, or is about to end */
 	bool ending;
 	int populate_ms; /* until the next check; -1: nothing records */
 	int populate_max_ms;
@@ -137,6 +137,11 @@ bool tracer_listener_is_filtered(void)
 	buf[n > 0 ? n : 0] = '\0';
 	mode = strstr(buf, "\nSeccomp:\t");
 	return mode && mode[sizeof("\nSeccomp:\t") - 1] != '0';
+}
+
+void tracer_listener_stay(void)
+{
+	__atomic_store_n(&listener.ending, false, __ATOMIC_RELEASE);
 }
 
 bool tracer_listener_runs(void)
@@ -375,6 +380,7 @@ static void listen_to_daemons(void)
 			serve_conn(&tracer.conns[i], n > 0 ? p[i].revents : 0);
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
 	}
+	listener.tid = 0;
 	tracer_give_lock();
 }
 

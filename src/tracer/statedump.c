@@ -159,6 +159,19 @@ bool tracer_statedump_starts(void)
 	return state.has_thread && !state.thread_id;
 }
 
+bool tracer_statedump_runs(void)
+{
+	return state.running != NULL;
+}
+
+void tracer_statedump_start_again(void)
+{
+	state.generation++;
+	state.has_thread = state.ending = false;
+	state.thread_id = 0;
+	tracer_statedump_ensure_thread();
+}
+
 bool tracer_statedump_is(pid_t thread)
 {
 	return thread == state.thread_id;

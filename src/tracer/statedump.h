@@ -65,5 +65,9 @@ void tracer_statedump_end(void);
 bool tracer_statedump_is(pid_t thread);
 /* Returns true while it starts: tracer_statedump_is() does not know it yet. Under the lock. */
 bool tracer_statedump_starts(void);
+/* Returns true while a function of the application runs in the thread. Under the lock. */
+bool tracer_statedump_runs(void);
+/* Starts another thread after tracer_statedump_end(). Under the lock. */
+void tracer_statedump_start_again(void);
 
 #endif

@@ -419,7 +419,12 @@ bool tracer_has_died_with(pthread_mutex_t *m);
 /* Ends the listener soon. */
 void tracer_listener_end(void);
 bool tracer_listener_is(pid_t thread);
-/* Returns false while it starts: tracer_listener_is() does not know it yet. Under the lock. */
+/*
+ * Returns false while it starts, or ends for certain: tracer_listener_is() does not know it. Under
+ * the lock.
+ */
 bool tracer_listener_runs(void);
+/* Revokes tracer_listener_end(), if the listener still runs. Under the lock. */
+void tracer_listener_stay(void);
 
 #endif
