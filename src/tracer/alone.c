@@ -34,11 +34,18 @@ static bool is_about_threads(int error)
 	return error == EINVAL || error == EUSERS;
 }
 
+/* Returns true for a filter installed since the start: it may kill for what follows. */
+static bool may_kill(void)
+{
+	return !tracer.filtered_early && tracer_is_filtered();
+}
+
 static bool has_only_ours(void)
 {
 	unsigned ours, others;
 
-	return tracer_count_threads(&ours, &others) && ours && !others;
+	return getpid() == (pid_t)syscall(SYS_gettid) && tracer_count_threads(&ours, &others) &&
+	       ours && !others;
 }
 
 /*
@@ -93,7 +100,7 @@ EXPORT int kymo_app_threads_end(void)
 	int saved = errno;
 
 	if (!is_about_threads(saved) || state.alone || !tracer.started || tracer.off ||
-		tracer.filtered || tracer_is_raw_child() || getpid() != (pid_t)syscall(SYS_gettid))
+		tracer.filtered || tracer_is_raw_child() || may_kill())
 		return 0;
 	tracer_lock(&state.signals);
 	if (tracer_listener_died())
@@ -114,9 +121,11 @@ EXPORT void kymo_app_threads_start(void)
 {
 	int saved = errno;
 	sigset_t old = state.signals;
+	uid_t uid = geteuid();
 
-	if (geteuid() == TRACER_OVERFLOW_UID && tracer.uid != TRACER_OVERFLOW_UID)
-		tracer.uid_outside = tracer.uid;
+	if (uid != tracer.uid)
+		tracer.uid_outside = uid == TRACER_OVERFLOW_UID ? tracer.uid : (uid_t)-1;
+	tracer.uid = uid;
 	state.alone = false;
 	tracer_register_again(false);
 	ky_wait_allow();

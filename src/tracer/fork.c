@@ -124,7 +124,6 @@ void tracer_register_again(bool is_child)
 {
 	bool connected = reset(is_child);
 
-	tracer.uid = geteuid();
 	tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
 		     tracer_statedump_ensure_thread() < 0;
 	if (connected && !tracer.off)

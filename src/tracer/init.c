@@ -142,7 +142,8 @@ static bool is_zygote KY_WRITTEN_EARLY;
 #ifdef __GLIBC__
 static __attribute__((constructor(101))) void look_at_arguments(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
+	/* If the library is loaded late, main may have changed them. */
+	for (int i = 1; i < argc && argv[i]; i++)
 		is_zygote |= !strcmp(argv[i], "--type=zygote");
 }
 #endif
