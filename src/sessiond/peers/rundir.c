@@ -12,6 +12,7 @@
 #include "svc/log.h"
 
 #define TAKE_OVER_NS 10000000000u /* that another daemon may take to make room */
+#define EXEC_NS	     3000000000u  /* that a dead daemon's child may take to execute its program */
 #define NAP_NS	     10000000u
 
 /* Longest name in the directory. */
@@ -151,11 +152,12 @@ static bool owner_is_dead(const struct rundir *r)
  */
 static int wait_for_lock(struct rundir *r, bool take_over)
 {
+	const uint64_t most = take_over ? TAKE_OVER_NS : EXEC_NS;
 	const struct timespec nap = {0, NAP_NS};
 	pid_t asked = 0;
 	int ret;
 
-	for (uint64_t waited = 0; waited < TAKE_OVER_NS; waited += NAP_NS) {
+	for (uint64_t waited = 0; waited < most; waited += NAP_NS) {
 		if (!flock(r->lock_fd, LOCK_EX | LOCK_NB))
 			return 0;
 		if (errno != EWOULDBLOCK)
