@@ -369,6 +369,17 @@ void cli_args_deinit(struct cli_args *a)
 	memset(a, 0, sizeof(*a));
 }
 
+int cli_args_add(struct cli_args *a, const char *name, const char *value)
+{
+	struct cli_given *given = reallocarray(a->given, a->n_given + 1, sizeof(*given));
+
+	if (!given)
+		return -ENOMEM;
+	a->given = given;
+	a->given[a->n_given++] = (struct cli_given){find_long(a->table, name, strlen(name)), value};
+	return 0;
+}
+
 const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter)
 {
 	assert(*find_long(a->table, name, strlen(name))->arg == '+');

@@ -61,6 +61,8 @@ enum cli_parse_mode {
 int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
 	int argc, char **argv);
 void cli_args_deinit(struct cli_args *a);
+/* Adds an option of the table, as if it was given last. value: borrowed. Returns 0 or -ENOMEM. */
+int cli_args_add(struct cli_args *a, const char *name, const char *value);
 
 /* Returns true if the option was given. It must be in the table, or a common one. */
 bool cli_args_has(const struct cli_args *a, const char *name);

@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/rundir.h"
 #include "cli/daemon.h"
+#include "cli/kernel-access.h"
 #include "cli/locate.h"
-#include "kernel/pid-ns.h"
 
 #define ANSWER_MS     8000
 #define FILES_FEW     1024u
@@ -377,26 +377,13 @@ static void check_counters(struct doctor *d)
 
 static void check_kernel(struct doctor *d)
 {
-	static const char *const places[] = {
-		"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
+	struct cli_kernel_access k = cli_kernel_access();
 
-	if (!ky_is_in_initial_pid_ns()) {
-		report(d, "kernel", FOUND_WARNING,
-			"run the daemon in the initial PID namespace (in a container: --pid=host)",
-			"events of the kernel cannot be recorded: processes have other numbers here");
-		return;
-	}
-	for (size_t i = 0; i < KY_ARRAY_SIZE(places); i++)
-		if (!access(places[i], R_OK | X_OK)) {
-			report(d, "kernel", FOUND_OK, "", "events of the kernel: %s", places[i]);
-			return;
-		}
-	report(d, "kernel", FOUND_WARNING,
-		geteuid()
-			? "root's daemon records the kernel: 'sudo kymo ...'"
-			: "mount -t tracefs tracefs /sys/kernel/tracing (in a container: --privileged)",
-		"events of the kernel cannot be recorded: %s",
-		geteuid() ? "this user cannot read tracefs" : "tracefs is not mounted");
+	if (k.place)
+		report(d, "kernel", FOUND_OK, "", "events of the kernel: %s", k.place);
+	else
+		report(d, "kernel", FOUND_WARNING, k.advice,
+			"events of the kernel cannot be recorded: %s", k.why);
 }
 
 /* Returns the nearest existing directory of the path: there the trace's directory would be made. */

@@ -11,12 +11,14 @@
 #include "cli/crash.h"
 #include "cli/daemon.h"
 #include "cli/flights.h"
+#include "cli/kernel-access.h"
 #include "cli/locate.h"
 #include "cli/page.h"
 #include "cli/params.h"
 #include "cli/private-daemon.h"
 #include "cli/probe.h"
 #include "cli/report.h"
+#include "explain/explain.h"
 
 /* Exit codes of a shell for commands that could not be run. */
 #define EXIT_NOT_EXECUTABLE 126
@@ -66,6 +68,8 @@ static const struct cli_option options[] = {
 	{"rate", 0, "N/PERIOD", "with --when: at most N snapshots in each PERIOD (default 1/1m)"},
 	{"keep", 0, "N|SIZE",
 		"with --when: keep the newest N snapshots, or the newest that have SIZE together"},
+	{"explain", 0, NULL,
+		"also record what 'kymo explain' uses: calls of libc and pthread, names of threads, and, if this user may, the scheduler, interrupts, page faults, block requests and system calls"},
 	{"report", 0, NULL,
 		"write a page that shows the trace to DIR.html; unless -t is given, record the context procname, too"},
 	{"no-summary", 0, NULL, "print nothing at the end, unless something failed"},
@@ -109,6 +113,60 @@ static int choose_output(struct recording *rec)
 
 	rec->new_output = !code && (!cli_has(rec->cli, "output") || access(rec->output, F_OK) < 0);
 	return code;
+}
+
+static bool records_kernel(const struct recording *rec)
+{
+	return cli_has(rec->cli, "kernel") || cli_has(rec->cli, "syscall") ||
+	       probe_is_given(rec->cli);
+}
+
+static bool is_with(struct cli *cli, const char *library)
+{
+	const char *given;
+	size_t iter = 0;
+
+	while ((given = cli_args_next(&cli->args, "with", &iter)))
+		if (strstr(given, library))
+			return true;
+	return false;
+}
+
+/* Returns whether a daemon records the kernel for this user; else says why not. */
+static bool may_record_kernel(struct recording *rec)
+{
+	struct cli_kernel_access k = cli_kernel_access();
+
+	if (geteuid() && !cli_has(rec->cli, "snapshot") && !kymo_ctl_open(NULL, &rec->root))
+		return true;
+	if (!geteuid() && k.place)
+		return true;
+	if (!rec->cli->json)
+		cli_warn(rec->cli, "--explain without events of the kernel: %s: %s",
+			k.why ? k.why : "this user is not root",
+			k.advice ? k.advice : "root's daemon records the kernel: 'sudo kymo ...'");
+	return false;
+}
+
+/* Adds the options of what `kymo explain` uses. */
+static int add_explained(struct recording *rec)
+{
+	struct cli_args *args = &rec->cli->args;
+	int r = 0;
+
+	if (!cli_has(rec->cli, "explain"))
+		return CLI_OK;
+	if (!is_with(rec->cli, "libc"))
+		r = cli_args_add(args, "with", "libc");
+	if (!r && !is_with(rec->cli, "pthread"))
+		r = cli_args_add(args, "with", "pthread");
+	if (!r && !cli_has(rec->cli, "context"))
+		r = cli_args_add(args, "context", "vpid,vtid,procname");
+	if (!r && may_record_kernel(rec))
+		r = cli_args_add(args, "kernel", KY_EXPLAIN_KERNEL);
+	if (!r && records_kernel(rec) && !cli_has(rec->cli, "syscall"))
+		r = cli_args_add(args, "syscall", "*");
+	return r ? cli_fail(rec->cli, "failed", "no memory") : CLI_OK;
 }
 
 /* Puts value in front of (or behind) the list that the variable holds, separated by a colon. */
@@ -384,12 +442,6 @@ static int add_probes(struct recording *rec)
 	return code;
 }
 
-static bool records_kernel(const struct recording *rec)
-{
-	return cli_has(rec->cli, "kernel") || cli_has(rec->cli, "syscall") ||
-	       probe_is_given(rec->cli);
-}
-
 /*
  * Gives the kernel's buffers the size of the applications'. Their sub-buffers always have 64 KiB.
  */
@@ -530,10 +582,11 @@ static int set_up(struct recording *rec)
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *contexts = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *state = cli_params_new(rec->cli);
-	int code = session && channel && rules && contexts && state
-			   ? cli_params_buffers(rec->cli, channel)
-			   : CLI_FAILED;
+	int code = session && channel && rules && contexts && state ? add_explained(rec)
+								    : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_buffers(rec->cli, channel);
 	if (!code)
 		code = allow_blocking(rec->cli, channel);
 	if (!code && cli_has(rec->cli, "event-conflict"))
@@ -559,7 +612,7 @@ static int set_up(struct recording *rec)
 		code = cli_params_seconds(rec->cli, session);
 	if (!code)
 		code = choose_output(rec);
-	if (!code && geteuid() && records_kernel(rec))
+	if (!code && geteuid() && records_kernel(rec) && !rec->root)
 		kymo_ctl_open(NULL, &rec->root); /* without it, ours says what is missing */
 	if (!code)
 		code = private_daemon_start(
@@ -703,6 +756,7 @@ static void print_summary(
 	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
+	const char *how = cli_has(rec->cli, "explain") ? "explain" : "view";
 	struct ky_buf counts = {0}, dir = {0};
 
 	if (is_quiet(rec, written) || rec->cli->json)
@@ -718,7 +772,7 @@ static void print_summary(
 	if (nothing)
 		explain_nothing(rec, session);
 	else
-		cli_warn(rec->cli, "view it with: kymo view %s", dir.data ? dir.data : "");
+		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
 	ky_buf_deinit(&dir);
 }

@@ -865,10 +865,6 @@ static bool has_provider(const struct ky_explanation *e, const char *name)
 	       ky_source_has_provider(e->sources[0], lttng);
 }
 
-/* The kernel's events that say what a thread waits for, and what runs instead. */
-#define KERNEL_EVENTS                                                                              \
-	"'sched_switch,sched_waking,irq_*,softirq_*,hrtimer_expire_*,block_rq_*,page_fault_*'"
-
 static int find_unknown(struct ky_explanation *e)
 {
 	const struct ky_instances *v = &e->instances[0];
@@ -883,7 +879,7 @@ static int find_unknown(struct ky_explanation *e)
 		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
 			r = add_unknown(e,
 				"whether the thread ran, waited or was preempted while no event came",
-				"as root, record -k " KERNEL_EVENTS " --syscall='*'");
+				"as root, record -k '" KY_EXPLAIN_KERNEL "' --syscall='*'");
 		if (!r && !has_provider(e, "pthread"))
 			r = add_unknown(
 				e, "locks waited for, and who held them", "record --with=pthread");

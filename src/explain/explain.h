@@ -9,6 +9,10 @@
 #include "base/buf.h"
 #include "explain/difference.h"
 
+/* Patterns of the kernel's events that say what a thread waits for, and what runs instead. */
+#define KY_EXPLAIN_KERNEL                                                                          \
+	"sched_switch,sched_waking,irq_*,softirq_*,hrtimer_expire_*,block_rq_*,page_fault_*"
+
 enum ky_verdict {
 	KY_VERDICT_CAUSES,
 	KY_VERDICT_NOT_RECORDED, /* a group of their own that differs in nothing recorded */

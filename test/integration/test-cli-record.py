@@ -149,6 +149,28 @@ def test_nothing(k):
         check(says in record(k, kymotest.APPS / "emit", "-n", 3).stderr, f"KYMO_OFF={value}")
 
 
+def test_explain(k):
+    """--explain records all that kymo explain uses; without the kernel, a line says why."""
+    try:
+        kymotest.need_tracefs("events/sched/sched_switch")
+        able = True
+    except kymotest.Skip:
+        able = False
+    ways = [((), able)]
+    if kymotest.may_unshare("-pf"):
+        ways.append((("unshare", "-pf"), False))
+    for wrap, has_kernel in ways:
+        out = k.top / f"explain-{len(wrap)}"
+        done = k.run([*wrap, kymotest.CLI, "record", "--explain", "-e", "emit:*", "-o", out, "--", kymotest.APPS / "emit", "-n", 5])
+        lines = k.run(["babeltrace2", out]).stdout.splitlines()
+        names = {word for line in lines for word in line.split(": {")[0].split()[-1:]}
+        check({"emit:record", "libc:malloc"} <= names, f"events: {names}")
+        equal("sched_switch" in names, has_kernel, f"kernel events {wrap}: {done.stderr}")
+        equal("--explain without events of the kernel" in done.stderr, not has_kernel, f"line about the kernel: {done.stderr}")
+        check(f"explain it with: kymo explain {out}" in done.stderr, done.stderr)
+        check(all("procname" in line for line in lines if " emit:record: " in line), "names of threads")
+
+
 def test_losses_are_told_once(k):
     """The summary has the losses and what to do; no warning repeats them otherwise."""
     small = ("--subbuf-size=4K", "--num-subbuf=2", "--burst-size=0")
