@@ -203,6 +203,21 @@ static unsigned put_findings(
 	return n;
 }
 
+/* What is unknown; several options at once are those of record --explain. */
+static void put_unknown(struct ky_buf *b, const struct ky_explanation *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->unknown.n; i++) {
+		const char *option = e->unknown.v[i].option;
+
+		ky_buf_printf(b, "cannot tell: %s: %s\n", e->unknown.v[i].what, option);
+		n += strstr(option, "--with=") || strstr(option, "--syscall=");
+	}
+	if (n > 1)
+		ky_buf_puts(b, "all of these: kymo record --explain\n");
+}
+
 void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 {
 	unsigned n = 0;
@@ -226,9 +241,7 @@ void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 		put_groups(b, e, e->c->slowest);
 		put_findings(b, e, e->c->slowest, n);
 	}
-	for (size_t i = 0; i < e->unknown.n; i++)
-		ky_buf_printf(
-			b, "cannot tell: %s: %s\n", e->unknown.v[i].what, e->unknown.v[i].option);
+	put_unknown(b, e);
 }
 
 /* --- JSON --- */
