@@ -203,7 +203,7 @@ static unsigned put_findings(
 	return n;
 }
 
-/* What is unknown; several options at once are those of record --explain. */
+/* Lists what is unknown, with options. 'record --explain' has several of them. */
 static void put_unknown(struct ky_buf *b, const struct ky_explanation *e)
 {
 	size_t n = 0;
