@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <sys/wait.h>
 
+#include "abi/state.h"
 #include "cli/agents.h"
 #include "cli/crash.h"
 #include "cli/daemon.h"
@@ -137,8 +138,9 @@ static bool may_record_kernel(struct recording *rec)
 {
 	struct cli_kernel_access k = cli_kernel_access();
 
-	if (geteuid() && !cli_has(rec->cli, "snapshot") && !kymo_ctl_open(NULL, &rec->root))
-		return true;
+	if (geteuid() && !cli_has(rec->cli, "snapshot") &&
+		!kymo_ctl_open(KY_RUN_GLOBAL, &rec->root))
+		return true; /* and not a daemon of this user's */
 	if (!geteuid() && k.place)
 		return true;
 	if (!rec->cli->json)

@@ -896,6 +896,17 @@ def test_capabilities_of_main(k):
             check("keeper:step" in [e.name for e in read_trace(out)[0]], done.stderr)
 
 
+def test_explain_of_a_user(k):
+    """A user who may not record the kernel gets the rest, also beside a daemon of their own."""
+    k.top.chmod(0o755)
+    alice = User(k, "alice")
+    own = own_daemon(alice)
+    done = alice.run(CLI, "record", "--explain", "-o", alice.home / "trace", "--", APP, "-n", 3)
+    check("--explain without events of the kernel: this user" in done.stderr, done.stderr)
+    check({"emit:record", "libc:malloc"} <= {e.name for e in read_trace(alice.home / "trace")[0]}, done.stderr)
+    end_own(own)
+
+
 def test_root_does_not_share(k):
     """
     Programs of root's share no buffers with each other, unless the channel says so; those of
