@@ -140,14 +140,11 @@ static bool may_record_kernel(struct recording *rec)
 
 	if (geteuid() && !cli_has(rec->cli, "snapshot") &&
 		!kymo_ctl_open(KY_RUN_GLOBAL, &rec->root))
-		return true; /* and not a daemon of this user's */
-	if (!geteuid() && k.place)
-		return true;
-	if (!rec->cli->json)
-		cli_warn(rec->cli, "--explain without events of the kernel: %s: %s",
-			k.why ? k.why : "this user is not root",
-			k.advice ? k.advice : "root's daemon records the kernel: 'sudo kymo ...'");
-	return false;
+		return true; /* root's daemon; one of this user's own would refuse */
+	if (!k.place && !rec->cli->json)
+		cli_warn(rec->cli, "--explain without events of the kernel: %s: %s", k.why,
+			k.advice);
+	return k.place != NULL;
 }
 
 /* Adds the options of what `kymo explain` uses. */
@@ -270,13 +267,10 @@ static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 static bool has_addresses(struct cli *cli, const struct kymo_value *contexts)
 {
 	const struct kymo_value *list = kymo_value_get(contexts, "contexts");
-	const char *given;
-	size_t iter = 0;
 
-	while ((given = cli_args_next(&cli->args, "with", &iter)))
-		if (strstr(given, "libc") || strstr(given, "pthread") || strstr(given, "crash") ||
-			strstr(given, "cyg-profile"))
-			return true;
+	if (is_with(cli, "libc") || is_with(cli, "pthread") || is_with(cli, "crash") ||
+		is_with(cli, "cyg-profile"))
+		return true;
 	for (size_t i = 0; i < kymo_value_count(list); i++) {
 		const char *context = kymo_value_string(kymo_value_at(list, i));
 

@@ -15,12 +15,12 @@ struct cli_kernel_access cli_kernel_access(void)
 		return (struct cli_kernel_access){.why = "processes have other numbers here",
 			.advice =
 				"run the daemon in the initial PID namespace (in a container: --pid=host)"};
+	if (geteuid())
+		return (struct cli_kernel_access){.why = "this user is not root",
+			.advice = "root's daemon records the kernel: 'sudo kymo ...'"};
 	for (size_t i = 0; i < KY_ARRAY_SIZE(places); i++)
 		if (!access(places[i], R_OK | X_OK))
 			return (struct cli_kernel_access){.place = places[i]};
-	if (geteuid())
-		return (struct cli_kernel_access){.why = "this user cannot read tracefs",
-			.advice = "root's daemon records the kernel: 'sudo kymo ...'"};
 	return (struct cli_kernel_access){.why = "tracefs is not mounted",
 		.advice =
 			"mount -t tracefs tracefs /sys/kernel/tracing (in a container: --privileged)"};

@@ -7,6 +7,7 @@ struct cli_kernel_access {
 	const char *why, *advice; /* then: lines without an end */
 };
 
+/* Returns whether a daemon of this process's user, in this place, can record the kernel. */
 struct cli_kernel_access cli_kernel_access(void);
 
 #endif

@@ -203,7 +203,7 @@ static unsigned put_findings(
 	return n;
 }
 
-/* Lists what is unknown, with options. 'record --explain' has several of them. */
+/* Lists what is unknown, with options. 'record --explain' stands for several of them. */
 static void put_unknown(struct ky_buf *b, const struct ky_explanation *e)
 {
 	size_t n = 0;
@@ -215,7 +215,7 @@ static void put_unknown(struct ky_buf *b, const struct ky_explanation *e)
 		n += strstr(option, "--with=") || strstr(option, "--syscall=");
 	}
 	if (n > 1)
-		ky_buf_puts(b, "all of these: kymo record --explain\n");
+		ky_buf_puts(b, "several at once: kymo record --explain\n");
 }
 
 void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)

@@ -58,51 +58,44 @@ static int absent(void)
 	return -1;
 }
 
-/* Called with any result: parts of a failed call may have been done. */
-static int changed(int result)
-{
-	kymo_contexts_invalidate();
-	return result;
-}
-
 PRELOAD_EXPORT int setuid(uid_t uid)
 {
-	return ready() ? changed(real.setuid(uid)) : absent();
+	return ready() ? preload_changed(real.setuid(uid)) : absent();
 }
 
 PRELOAD_EXPORT int setgid(gid_t gid)
 {
-	return ready() ? changed(real.setgid(gid)) : absent();
+	return ready() ? preload_changed(real.setgid(gid)) : absent();
 }
 
 PRELOAD_EXPORT int seteuid(uid_t uid)
 {
-	return ready() ? changed(real.seteuid(uid)) : absent();
+	return ready() ? preload_changed(real.seteuid(uid)) : absent();
 }
 
 PRELOAD_EXPORT int setegid(gid_t gid)
 {
-	return ready() ? changed(real.setegid(gid)) : absent();
+	return ready() ? preload_changed(real.setegid(gid)) : absent();
 }
 
 PRELOAD_EXPORT int setreuid(uid_t ruid, uid_t euid)
 {
-	return ready() ? changed(real.setreuid(ruid, euid)) : absent();
+	return ready() ? preload_changed(real.setreuid(ruid, euid)) : absent();
 }
 
 PRELOAD_EXPORT int setregid(gid_t rgid, gid_t egid)
 {
-	return ready() ? changed(real.setregid(rgid, egid)) : absent();
+	return ready() ? preload_changed(real.setregid(rgid, egid)) : absent();
 }
 
 PRELOAD_EXPORT int setresuid(uid_t ruid, uid_t euid, uid_t suid)
 {
-	return ready() ? changed(real.setresuid(ruid, euid, suid)) : absent();
+	return ready() ? preload_changed(real.setresuid(ruid, euid, suid)) : absent();
 }
 
 PRELOAD_EXPORT int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
 {
-	return ready() ? changed(real.setresgid(rgid, egid, sgid)) : absent();
+	return ready() ? preload_changed(real.setresgid(rgid, egid, sgid)) : absent();
 }
 
 /* Passes four words to the kernel, whatever number the caller passed. */
@@ -119,10 +112,10 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	if (!ready())
 		return absent();
 	result = real.prctl(option, word[0], word[1], word[2], word[3]);
-	return option == PR_SET_NAME ? changed(result) : result;
+	return option == PR_SET_NAME ? preload_changed(result) : result;
 }
 
 PRELOAD_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	return ready() ? changed(real.pthread_setname_np(thread, name)) : ENOSYS;
+	return ready() ? preload_changed(real.pthread_setname_np(thread, name)) : ENOSYS;
 }

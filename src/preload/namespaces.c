@@ -27,13 +27,6 @@ static bool ready(void)
 	return false;
 }
 
-/* Called with any result: parts of a failed call may have been done. */
-static int changed(int result)
-{
-	kymo_contexts_invalidate();
-	return result;
-}
-
 PRELOAD_EXPORT int setns(int fd, int type)
 {
 	int result = ready() ? real.setns(fd, type) : -1;
@@ -42,7 +35,7 @@ PRELOAD_EXPORT int setns(int fd, int type)
 		result = real.setns(fd, type);
 		kymo_app_threads_start();
 	}
-	return changed(result);
+	return preload_changed(result);
 }
 
 PRELOAD_EXPORT int unshare(int flags)
@@ -53,5 +46,5 @@ PRELOAD_EXPORT int unshare(int flags)
 		result = real.unshare(flags);
 		kymo_app_threads_start();
 	}
-	return changed(result);
+	return preload_changed(result);
 }

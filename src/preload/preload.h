@@ -54,6 +54,16 @@ extern PRELOAD_TLS int kymo_vforked;
 			kymo_span_end(__VA_ARGS__);                                                \
 	} while (0)
 
+/*
+ * Informs the tracer that a call may have changed contexts. Called with any result, which it
+ * returns: parts of a failed call may have been done.
+ */
+static inline int preload_changed(int result)
+{
+	kymo_contexts_invalidate();
+	return result;
+}
+
 /* A function to find, and the pointer to it. */
 struct preload_symbol {
 	const char *name;

@@ -62,16 +62,15 @@ static void wait_for_start(void)
 	}
 }
 
-/* Returns true when no thread but the caller is left. Releases the lock meanwhile. */
-static bool wait_for_end(void)
+/* Waits until no thread but the caller is left. Releases the lock meanwhile. */
+static void wait_for_end(void)
 {
-	unsigned ours = 1, others = 0;
+	unsigned ours, others;
 
 	tracer_give_lock();
 	for (int i = 0; i < ENDING && tracer_count_threads(&ours, &others) && ours + others; i++)
 		nanosleep(&nap, NULL);
 	tracer_take_lock();
-	return ours + others == 0;
 }
 
 /*
@@ -85,14 +84,12 @@ static bool end_threads(void)
 		return false;
 	tracer_statedump_end();
 	tracer_listener_end();
-	while (!wait_for_end()) {
-		if (!tracer_listener_runs())
-			continue; /* it waits for a processor only */
-		tracer_listener_stay();
-		tracer_statedump_start_again();
-		return false;
-	}
-	return true;
+	wait_for_end();
+	if (!tracer_listener_runs())
+		return true; /* else a thread that is left uses nothing any more */
+	tracer_listener_stay();
+	tracer_statedump_start_again();
+	return false;
 }
 
 EXPORT int kymo_app_threads_end(void)

@@ -736,7 +736,7 @@ void tracer_sets_settle(struct tracer_conn *conn)
 }
 
 /*
- * Called in a forked child. Threads' rings are inherited and unmapped here: they are used under
+ * In a forked child, only threads' rings are inherited and unmapped here: they are used under
  * valgrind, which does not handle mappings that are not inherited.
  */
 void tracer_sets_reset(bool is_child)

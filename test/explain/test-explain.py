@@ -705,7 +705,7 @@ def test_names_the_option():
     text = kymo("explain", path, "--span=shop:checkout")
     line = [x for x in text.splitlines() if x.startswith("cannot tell: whether the thread ran")]
     assert len(line) == 1 and "record -k 'sched_switch,sched_waking," in line[0] and "--syscall=" in line[0], text
-    assert "all of these: kymo record --explain" in text.splitlines(), text
+    assert "several at once: kymo record --explain" in text.splitlines(), text
 
 
 def test_names_the_option_for_the_rest():

@@ -402,6 +402,9 @@ def test_kernel_members(k):
     k.kymo("status", status=1)  # no session is left
     refused = alice.kymo("record", "-o", alice.home / "r", "--syscall=write", "--", "true", status=1)
     check("kernel events need root's daemon" in refused.stderr, refused.stderr)
+    for user, has_kernel in ((carol, True), (alice, False)):
+        said = user.run(CLI, "record", "--explain", "-o", user.home / "why", "--", writes, n).stderr
+        equal(("kymo: of the kernel: " in said, "--explain without events of the kernel" in said), (has_kernel, not has_kernel), said)
 
 
 def test_kernel_member_killed(k):
