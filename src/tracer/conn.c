@@ -177,6 +177,16 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return fd >= 0 && read_state(conn, fd, ret_state);
 }
 
+/* Returns true if there is anything to connect to or to wait for. A daemon makes the FIFO first. */
+static bool has_rundir(const struct tracer_conn *conn)
+{
+	char path[128];
+	struct stat st;
+
+	return (path_of(conn, KY_RUN_WAKE, path, sizeof(path)) && stat(path, &st) == 0) ||
+	       (path_of(conn, KY_RUN_APP, path, sizeof(path)) && stat(path, &st) == 0);
+}
+
 bool tracer_conn_has_socket(const struct tracer_conn *conn)
 {
 	char path[128];
@@ -525,6 +535,18 @@ void tracer_conn_renew(struct tracer_conn *conn)
 	tracer_conn_try(conn);
 }
 
+/* Returns a connected descriptor or -errno. Opens the FIFO if there is no daemon. */
+static int find_daemon(struct tracer_conn *conn)
+{
+	int fd = connect_unlocked(conn);
+
+	if (fd >= 0 || fd == -EAGAIN)
+		return fd;
+	open_wake(conn);
+	/* Again: otherwise a daemon that started just before is missed. */
+	return conn->wake.fd < 0 ? fd : connect_unlocked(conn);
+}
+
 void tracer_conn_try(struct tracer_conn *conn)
 {
 	int fd;
@@ -533,13 +555,11 @@ void tracer_conn_try(struct tracer_conn *conn)
 		conn->tried = true;
 		return;
 	}
-	fd = connect_unlocked(conn);
-	if (fd < 0 && fd != -EAGAIN) {
-		open_wake(conn);
-		/* Again: otherwise a daemon that started just before is missed. */
-		if (conn->wake.fd >= 0)
-			fd = connect_unlocked(conn);
-	}
+	/*
+	 * Repeated without a daemon, this makes as few calls as possible: meanwhile the application
+	 * may install a filter that kills the process for one of them.
+	 */
+	fd = conn->retry_ns && !has_rundir(conn) ? -ENOENT : find_daemon(conn);
 	conn->socket = tracer_fd_adopt(fd, S_IFSOCK);
 	conn->retry_ns = 0;
 	if (conn->socket.fd >= 0) {

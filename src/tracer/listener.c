@@ -288,14 +288,25 @@ static bool look_for_main(void)
 	return state == TRACER_MAIN_WAS_LAST;
 }
 
+static bool is_connected(void)
+{
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+		if (tracer.conns[i].socket.fd >= 0)
+			return true;
+	return false;
+}
+
 /*
  * Checks for a change of user. It interrupts each of the application's threads (setuid(3)), so the
  * listener sees it at once. A user that has just got an id in its user namespace is the same user.
  */
 static void look_for_user(void)
 {
-	uid_t uid = geteuid(), outside;
+	uid_t uid, outside;
 
+	if (tracer_may_be_killed() && !is_connected())
+		return; /* nothing depends on the user any more */
+	uid = geteuid();
 	if (uid == tracer.uid)
 		return;
 	tracer.uid = uid;
