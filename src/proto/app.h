@@ -19,6 +19,7 @@ enum ky_app_type {
 	KY_APP_LATE = 7,
 	KY_APP_LEFT_OUT = 8,
 	KY_APP_FIRED = 9,
+	KY_APP_LEAVE = 10,
 	/* daemon -> program */
 	KY_APP_QUERY = 16,
 	KY_APP_RING_SET = 17,
@@ -122,6 +123,9 @@ enum ky_app_caps {
  * (struct ky_set_freeze).
  */
 #define KY_APP_FIRED_FIELDS(F) F(u32, unused)
+
+/* The application closes this connection to register again, as another user. */
+#define KY_APP_LEAVE_FIELDS(F) F(u32, unused)
 
 /*
  * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
@@ -263,6 +267,7 @@ enum ky_span_role {
 	M(ky_app_late, KY_APP_LATE, KY_APP_LATE_FIELDS)                                            \
 	M(ky_app_left_out, KY_APP_LEFT_OUT, KY_APP_LEFT_OUT_FIELDS)                                \
 	M(ky_app_fired, KY_APP_FIRED, KY_APP_FIRED_FIELDS)                                         \
+	M(ky_app_leave, KY_APP_LEAVE, KY_APP_LEAVE_FIELDS)                                         \
 	M(ky_app_query, KY_APP_QUERY, KY_APP_QUERY_FIELDS)                                         \
 	M(ky_app_ring_set, KY_APP_RING_SET, KY_APP_RING_SET_FIELDS)                                \
 	M(ky_app_contexts, KY_APP_CONTEXTS, KY_APP_CONTEXTS_FIELDS)                                \

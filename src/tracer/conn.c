@@ -529,6 +529,10 @@ static void retry_later(struct tracer_conn *conn)
 
 void tracer_conn_renew(struct tracer_conn *conn)
 {
+	struct ky_writer w = start();
+
+	if (conn->socket.fd >= 0)
+		send_tx(conn, ky_app_leave_encode(&w, &(struct ky_app_leave){0}));
 	tracer_conn_close(conn);
 	tracer_sets_drop_all(conn);
 	conn->backoff_ms = 0;

@@ -349,6 +349,7 @@ static void listen_to_daemons(void)
 	unshare(CLONE_FS);
 	wake_fd = own_descriptors();
 	tracer_take_lock();
+	tracer.uid = geteuid(); /* the parent's listener may not have noticed a change */
 	listener.wake_fd = wake_fd;
 	listener.tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)

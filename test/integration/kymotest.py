@@ -557,7 +557,12 @@ class Kymo:
 
     def expect(self, app, wanted):
         """Waits for a line that the program must print; emit -w then waits for let_go()."""
-        equal(app.stdout.readline().strip(), wanted, f"line of {app.args}")
+        line = app.stdout.readline().strip()
+        if line != wanted:
+            app.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                line += "\n" + app.communicate(timeout=2)[0]  # why: a traceback has several lines
+        equal(line, wanted, f"output of {app.args}")
 
     def read_until(self, app, wanted):
         """Skips the program's output before a line."""

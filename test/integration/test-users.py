@@ -12,6 +12,7 @@ real default directories, and leaves the machine unchanged.
 import argparse
 import contextlib
 import ctypes
+import glob
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ import time
 import kymotest
 from emitcheck import SCALE, check_values
 from fuse import HungFiles
-from kymotest import CLI, SESSIOND, check, equal, read_trace, wait_for
+from kymotest import CLI, IMPATIENT, SESSIOND, check, equal, read_trace, wait_for
 from program import Daemon, Program
 
 GROUP = 64105
@@ -878,6 +879,36 @@ def test_program_drops_its_rights(k):
     k.kymo("destroy")
     kymotest.check_counts(k, out, 20)
     equal(sorted(p.name for p in (out / "ust" / "uid").iterdir()), ["0", str(USERS["bob"])], "whose events are in the trace")
+
+
+def test_program_drops_its_rights_early(k):
+    """
+    A program that changes its user before the daemon has answered registers again. Only the time
+    until then is reported, not a program that has ended.
+    """
+    system_daemon(k)
+    k.record("drop:*")
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    app = k.spawn("dropper", USERS["bob"], env=IMPATIENT)
+    k.expect(app, "no rings")
+    first = wait_for(lambda: sockets_of(app.pid), "the program to connect")
+    k.let_go(app)
+    k.expect(app, "dropped")
+    wait_for(lambda: sockets_of(app.pid) - first, "the program to connect again")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    said = wait_for(lambda: [w for w in k.request(command="status")["warnings"] if "ran unrecorded" in w], "the program to be named")
+    check(re.search(rf" dropper \(pid {app.pid}, [0-9.]+ ms\);", said[0]), said)
+    k.let_go(app)
+    k.finish(app)
+
+
+def sockets_of(pid):
+    """Returns the names of the sockets of a process, whose threads may have tables of their own."""
+    names = set()
+    for fd in glob.glob(f"/proc/{pid}/task/*/fd/*"):
+        with contextlib.suppress(FileNotFoundError):
+            names.add(os.readlink(fd))
+    return {name for name in names if name.startswith("socket:")}
 
 
 def test_capabilities_of_main(k):

@@ -326,13 +326,16 @@ static bool is_awaited(const struct app_set *as)
 	return as->started;
 }
 
-/* A program that has ended before the session could record it. */
+/*
+ * A program that has ended before the session could record it. One that registers again reports
+ * this time itself.
+ */
 static void report_unrecorded_end(const struct app *a, struct session *s)
 {
 	const struct app_set *as;
 	bool awaited = false;
 
-	if (!a->registered || a->answered)
+	if (!a->registered || a->answered || a->leaves)
 		return;
 	ky_list_foreach (as, &a->sets, app_node)
 		awaited |= as->set->channel->session == s && is_awaited(as);
@@ -443,6 +446,9 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		return handle_late(a, &r);
 	case KY_APP_LEFT_OUT:
 		return handle_left_out(a, &r);
+	case KY_APP_LEAVE:
+		a->leaves = true;
+		return 0;
 	case KY_APP_FIRED:
 		OBSERVE(a->env, conditions_met, a->env);
 		return 0;

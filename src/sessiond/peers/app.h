@@ -53,6 +53,7 @@ struct app {
 	bool asks_again;       /* it has new events since the queries in flight */
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
+	bool leaves;	       /* to register again */
 	bool complained;       /* one line in the log about its events is enough */
 	struct ky_list left_out; /* struct left_out, charged to the user */
 };
