@@ -297,6 +297,18 @@ static bool is_connected(void)
 }
 
 /*
+ * Returns true if the application is another user for a time only (seteuid(2), as a server is while
+ * it works for a user): it can become the registered one again.
+ */
+static bool may_become_again(uid_t uid)
+{
+	uid_t real, effective, saved;
+
+	return tracer.may_follow && (tracer.filtered_early || !tracer.filtered) &&
+	       getresuid(&real, &effective, &saved) == 0 && (real == uid || saved == uid);
+}
+
+/*
  * Checks for a change of user. It interrupts each of the application's threads (setuid(3)), so the
  * listener sees it at once. A user that has just got an id in its user namespace is the same user.
  */
@@ -307,7 +319,7 @@ static void look_for_user(void)
 	if (tracer_may_be_killed() && !is_connected())
 		return; /* nothing depends on the user any more */
 	uid = geteuid();
-	if (uid == tracer.uid)
+	if (uid == tracer.uid || may_become_again(tracer.uid))
 		return;
 	tracer.uid = uid;
 	if (tracer.uid_outside != (uid_t)-1 && tracer_user_outside(uid, &outside) &&

@@ -131,7 +131,7 @@ struct tracer {
 	bool filtered_early;   /* a system call filter existed at the application's start */
 	bool filtered;	       /* one exists since, as the listener has seen */
 	bool survives_filter;  /* and the listener has communicated with a daemon under it */
-	bool may_follow;       /* no filter forbids the calls of credentials.c */
+	bool may_follow;       /* no filter forbids the calls for changes of user */
 	bool debug;
 	bool has_rseq;
 	/* it may lock its memory (locks.h), or valgrind examines all that is mapped */

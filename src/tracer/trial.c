@@ -31,7 +31,7 @@
 struct trial {
 	bool waits; /* wait4() is not forbidden */
 	bool survived;
-	bool follows; /* nor are the calls of credentials.c */
+	bool follows; /* nor are the calls for changes of user and capabilities */
 };
 
 /*
@@ -94,10 +94,11 @@ static const struct call {
 #endif
 };
 
-/* Calls of credentials.c, without which all else works. */
+/* Calls for changes of user and capabilities, without which all else works. */
 static void make_more_calls(struct trial *t)
 {
 	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+	syscall(SYS_getresuid, NULL, NULL, NULL);
 	syscall(SYS_capget, NULL, NULL);
 	syscall(SYS_capset, NULL, NULL);
 	t->follows = true;

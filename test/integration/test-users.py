@@ -902,6 +902,26 @@ def test_program_drops_its_rights_early(k):
     k.finish(app)
 
 
+def test_program_is_another_user_for_a_time(k):
+    """It keeps its buffers, and so loses no event."""
+    system_daemon(k)
+    out = k.record("drop:*")
+    app = k.spawn("dropper", USERS["bob"], "return")
+    k.expect(app, "ready")
+    rings = rings_of(app.pid)
+    for line in "dropped", "back":
+        k.let_go(app)
+        k.expect(app, line)
+        k.kymo("enable-event", "drop:e*")  # the program answers, and so has seen its user
+        equal(rings_of(app.pid), rings, f"its rings when it is {line}")
+    k.let_go(app)
+    k.finish(app)
+    equal(k.request(command="status")["warnings"], [], "warnings")
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 30)
+    equal([p.name for p in (out / "ust" / "uid").iterdir()], ["0"], "whose events are in the trace")
+
+
 def sockets_of(pid):
     """Returns the names of the sockets of a process, whose threads may have tables of their own."""
     names = set()
