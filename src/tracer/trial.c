@@ -97,8 +97,10 @@ static const struct call {
 /* Calls for changes of user and capabilities, without which all else works. */
 static void make_more_calls(struct trial *t)
 {
+	uid_t user;
+
 	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	syscall(SYS_getresuid, NULL, NULL, NULL);
+	getresuid(&user, &user, &user);
 	syscall(SYS_capget, NULL, NULL);
 	syscall(SYS_capset, NULL, NULL);
 	t->follows = true;
