@@ -172,6 +172,8 @@ static bool find_pair(struct ky_source *s, struct ky_source_class *c, const char
 {
 	const char *rest;
 
+	if (strstr(name, "_rt_sigreturn"))
+		return false; /* it does not return to its caller */
 	for (size_t i = 0; i < KY_ARRAY_SIZE(pairs); i++) {
 		if (begins_with(name, pairs[i].entry, &rest)) {
 			set_pair(s, c, KY_EVENT_PAIR_ENTRY, rest, pairs[i].ending);
@@ -222,6 +224,7 @@ static const struct fixed_kind kinds[] = {
 	{"sched_switch", KY_EVENT_SWITCH},
 	{"sched_waking", KY_EVENT_WAKING},
 	{"sched_wakeup", KY_EVENT_WAKING},
+	{"block_rq_issue", KY_EVENT_BLOCK_BEGIN},
 	{"block_rq_complete", KY_EVENT_BLOCK_DONE},
 	{"irq_softirq_raise", KY_EVENT_RAISE},
 	{"softirq_raise", KY_EVENT_RAISE},

@@ -27,10 +27,11 @@ enum ky_event_kind {
 	KY_EVENT_UNLOCK,
 	KY_EVENT_SWITCH,
 	KY_EVENT_WAKING,
-	KY_EVENT_BLOCK_DONE, /* a block device completed a request */
-	KY_EVENT_RAISE,	     /* a soft interrupt will be served */
-	KY_EVENT_SAMPLE,     /* a CPU sample: a thread was found running */
-	KY_EVENT_LOST,	     /* not an event: a stream has not all events between begin_ns and ns */
+	KY_EVENT_BLOCK_BEGIN, /* a request is given to a block device */
+	KY_EVENT_BLOCK_DONE,  /* a block device completed a request */
+	KY_EVENT_RAISE,	      /* a soft interrupt will be served */
+	KY_EVENT_SAMPLE,      /* a CPU sample: a thread was found running */
+	KY_EVENT_LOST, /* not an event: a stream has not all events between begin_ns and ns */
 };
 
 /* Fields that the account needs, by what they mean. */

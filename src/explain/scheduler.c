@@ -4,7 +4,8 @@
 
 #include "explain/accounting.h"
 
-#define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */
+#define BLOCK_WAKE_NS	100000 /* a completed request wakes those that wait for it so soon */
+#define UNINTERRUPTIBLE 2      /* prev_state */
 /* Numbers of soft interrupts. */
 #define NET_TX 2
 #define NET_RX 3
@@ -50,6 +51,7 @@ static void add_switch(struct ky_account *a, const struct ky_source_event *e, ui
 		ky_account_check(a, ky_timeline_run(t, e->ns));
 		ky_account_check(
 			a, ky_timeline_leave(t, e->ns, state == 0 || state >= 256, processor));
+		t->is_firm = state & UNINTERRUPTIBLE;
 	}
 	t = next > 0 ? ky_account_timeline(a, e->host, next, -1) : NULL;
 	ky_account_check(a, ky_processor_switch(p, e->ns, t ? t->thread : UINT32_MAX));
@@ -130,6 +132,19 @@ static uint32_t device_thread(struct ky_account *a, uint32_t host, int64_t devic
 	return thread;
 }
 
+/*
+ * The device to which the thread gave a request in the call in which it waits. A trace of some
+ * processes has few completions: they come in interrupts of whichever thread runs then.
+ */
+static uint32_t requested_device(struct ky_account *a, uint32_t host, const struct ky_timeline *t)
+{
+	const struct ky_frame *f = t->stack.n ? &t->stack.v[t->stack.n - 1] : NULL;
+
+	if (!t->is_off || !t->is_firm || !t->block_ns || (f && t->block_ns < f->begin_ns))
+		return UINT32_MAX;
+	return device_thread(a, host, t->block_device);
+}
+
 /* The device whose completed request is the reason of an interrupt, if there is one. */
 static uint32_t interrupt_waker(
 	struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
@@ -154,8 +169,20 @@ static void add_waking(
 	if (by && (device != UINT32_MAX || is_interrupted(by, e, &a->x->names) ||
 			  (t && sleeps(t, &a->x->names))))
 		by = NULL;
+	if (t && !by && device == UINT32_MAX)
+		device = requested_device(a, e->host, t);
 	if (t)
 		ky_account_check(a, ky_timeline_wake(t, e->ns, by ? by->thread : device));
+}
+
+static void add_block_begin(struct ky_account *a, const struct ky_source_event *e, int64_t tid)
+{
+	struct ky_timeline *t = tid > 0 ? ky_account_timeline(a, e->host, tid, -1) : NULL;
+
+	if (!t)
+		return;
+	t->block_ns = e->ns;
+	t->block_device = ky_source_number(e, KY_FIELD_DEVICE, 0);
 }
 
 static void add_block_done(
@@ -206,6 +233,9 @@ bool ky_scheduler_add_event(
 	case KY_EVENT_WAKING:
 		add_waking(a, e, tid, processor);
 		return true;
+	case KY_EVENT_BLOCK_BEGIN:
+		add_block_begin(a, e, tid);
+		return false;
 	default:
 		return false;
 	}

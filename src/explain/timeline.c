@@ -396,6 +396,13 @@ static uint32_t name_ready(struct ky_machine *m, uint32_t span)
 	return ky_texts_add(&m->x->names, text, strlen(text));
 }
 
+/* If it waits for a device, the call in which it does so says more than the device. */
+static bool waits_for_thread(const struct ky_machine *m, const struct ky_history *h)
+{
+	return (h->state == KY_STATE_WAITING || h->state == KY_STATE_CONDITION) &&
+	       h->thread != UINT32_MAX && m->x->threads.v[h->thread]->tid > KY_DEVICE_TID;
+}
+
 static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
 	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
 {
@@ -405,8 +412,7 @@ static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thr
 		below.via = name_via(m, thread, h->span, link->via);
 		if (charge_mutex(m, c, h->mutex, thread, from, to, &below))
 			return;
-	} else if (link->depth < MAX_STEPS_DOWN && h->thread != UINT32_MAX && h->thread != thread &&
-		   (h->state == KY_STATE_WAITING || h->state == KY_STATE_CONDITION)) {
+	} else if (link->depth < MAX_STEPS_DOWN && waits_for_thread(m, h) && h->thread != thread) {
 		below.via = name_via(m, thread, h->span, link->via);
 		charge_thread(m, c, h->thread, from, to, &below);
 		return;

@@ -77,8 +77,11 @@ struct ky_timeline {
 	bool has_sample;
 	int64_t sample_ns;
 	int64_t net_raise_ns; /* it raised a soft interrupt of the network; 0: never */
+	int64_t block_ns;     /* it gave a request to a block device; 0: never */
+	int64_t block_device;
 	/* off the processor since off_ns */
 	bool is_off, is_preempted;
+	bool is_firm;		  /* no signal ends its wait */
 	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */
 	uint32_t waker, processor;
 	KY_VEC(struct ky_off) off;
