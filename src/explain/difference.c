@@ -6,12 +6,14 @@
 #include "explain/sentence.h"
 #include "explain/stats.h"
 
-#define MIN_EXCESS 0.3 /* of the mean excess */
-#define MIN_ODDS   8   /* a thread that wakes may have to wait for a processor: stalls hit sleeps */
-#define TIGHT	   0.25 /* the quartiles of delays of nearly the same length are so near */
-#define NEARLY_ALL 0.9	/* of the extra time, and of the slow instances */
-#define MIN_NEARLY 10	/* slow instances */
-#define WHOLE_PART 0.6	/* a span is named whole unless one part holds so much of its excess */
+#define MIN_EXCESS   0.3 /* of the mean excess */
+#define MIN_ODDS     8 /* a thread that wakes may have to wait for a processor: stalls hit sleeps */
+#define TIGHT	     0.25  /* the quartiles of delays of nearly the same length are so near */
+#define NEARLY_ALL   0.9   /* of the extra time, and of the slow instances */
+#define MIN_NEARLY   10	   /* slow instances */
+#define WHOLE_PART   0.6   /* a span is named whole unless parts hold so much of its excess */
+#define COMES_BY     1.25  /* as a share of the extra time, of that of typical time */
+#define SHORT_WAY_NS 50000 /* an allocation, or a page fault without a wait, takes less */
 
 /* Means for each instance of one group. */
 struct mean_part {
@@ -181,27 +183,6 @@ static double each(const struct mean_part *m)
 
 static void divide(struct work *w, uint32_t parent, double calls);
 
-/* The longer time of each call: of the part that has most of it, or of the whole. */
-static void divide_longer(struct work *w, uint32_t c, double longer, double each_longer)
-{
-	size_t n = w->found.n, top = n;
-
-	if (component(w->x, c)->kind != KY_PART_SPAN || !w->first[c]) {
-		add_finding(w, KY_FINDING_LONGER, c, longer);
-		return;
-	}
-	divide(w, c, longer / each_longer);
-	for (size_t i = n; i < w->found.n; i++) {
-		if (w->found.v[i]->amount > w->found.v[top]->amount)
-			top = i;
-	}
-	if (w->found.n > n && w->found.v[top]->amount >= WHOLE_PART * longer)
-		return;
-	while (w->found.n > n)
-		free_finding(w->found.v[--w->found.n]);
-	add_finding(w, KY_FINDING_LONGER, c, longer);
-}
-
 /* Of the kernel, or of the C library. */
 static bool is_call(const struct ky_explain *x, uint32_t c)
 {
@@ -210,6 +191,76 @@ static bool is_call(const struct ky_explain *x, uint32_t c)
 
 	return o->kind == KY_PART_SPAN &&
 	       (ky_texts_end_in(name, "()", NULL) || !strncmp(name, "pthread:", 8));
+}
+
+static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
+{
+	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
+}
+
+static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
+{
+	return begins(x, name, "libc:alloc");
+}
+
+static bool is_page_fault(const struct ky_explain *x, uint32_t name)
+{
+	return strstr(ky_texts_get(&x->names, name), "page_fault");
+}
+
+static bool is_handler_end(const struct ky_explain *x, uint32_t name)
+{
+	return strstr(ky_texts_get(&x->names, name), "_rt_sigreturn");
+}
+
+/* It says what happened: a wait, more calls, allocations, page faults, a signal. */
+static bool is_cause(const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+
+	if (c->kind != KY_PART_WAY)
+		return is_wait(x, f->component) ||
+		       (f->kind != KY_FINDING_LONGER && is_call(x, f->component));
+	if (f->kind == KY_FINDING_LONGER)
+		return false;
+	if (is_handler_end(x, c->a) || is_handler_end(x, c->b))
+		return true;
+	return f->mean_ns[0] < SHORT_WAY_NS &&
+	       (is_alloc_event(x, c->a) || is_alloc_event(x, c->b) || is_page_fault(x, c->a) ||
+		       is_page_fault(x, c->b));
+}
+
+/*
+ * The longer time of each call: of its parts, if those that say why have most of it, or one has; or
+ * of the whole. After a wait, a thread may have to wait for a processor.
+ */
+static void divide_longer(struct work *w, uint32_t c, double longer, double each_longer)
+{
+	size_t n = w->found.n, top = n;
+	double causes = 0, ready = 0;
+
+	if (component(w->x, c)->kind != KY_PART_SPAN || !w->first[c]) {
+		add_finding(w, KY_FINDING_LONGER, c, longer);
+		return;
+	}
+	divide(w, c, longer / each_longer);
+	for (size_t i = n; i < w->found.n; i++) {
+		const struct ky_finding *f = w->found.v[i];
+
+		if (f->amount > w->found.v[top]->amount)
+			top = i;
+		if (component(w->x, f->component)->kind == KY_PART_READY)
+			ready += f->amount;
+		else if (is_cause(w->x, f))
+			causes += f->amount;
+	}
+	if (w->found.n > n &&
+		(w->found.v[top]->amount >= WHOLE_PART * longer ||
+			(causes > ready && causes >= WHOLE_PART * (longer - KY_MAX(ready, 0)))))
+		return;
+	while (w->found.n > n)
+		free_finding(w->found.v[--w->found.n]);
+	add_finding(w, KY_FINDING_LONGER, c, longer);
 }
 
 /*
@@ -272,19 +323,9 @@ static void divide(struct work *w, uint32_t parent, double calls)
 
 /* --- findings that belong together --- */
 
-static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
-{
-	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
-}
-
 static bool is_lock_event(const struct ky_explain *x, uint32_t name)
 {
 	return begins(x, name, "pthread:mutex") || begins(x, name, "lttng_ust_pthread:");
-}
-
-static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
-{
-	return begins(x, name, "libc:alloc");
 }
 
 /* An event that is neither the end of something nor one of the libraries'. */
@@ -292,7 +333,7 @@ static bool is_plain_event(const struct ky_explain *x, uint32_t name)
 {
 	const char *text = ky_texts_get(&x->names, name);
 
-	return name && (strchr(text, ':') || strstr(text, "page_fault")) &&
+	return name && (strchr(text, ':') || is_page_fault(x, name) || is_handler_end(x, name)) &&
 	       !ky_texts_end_in(text, "_begin", NULL) && !ky_texts_end_in(text, "_end", NULL) &&
 	       !is_lock_event(x, name) && !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
 	       !begins(x, name, "cyg_profile:");
@@ -336,14 +377,16 @@ static void count_event(const struct work *w, uint32_t parent, uint32_t event, d
 static uint32_t find_frequent(const struct work *w, const struct ky_component *c)
 {
 	const uint32_t events[] = {c->b, c->a};
-	double most = 0, n[2];
+	double most = 0, more, n[2];
 	uint32_t found = 0;
 
 	for (size_t i = 0; i < 2 && c->kind == KY_PART_WAY; i++) {
 		if (!is_plain_event(w->x, events[i]))
 			continue;
 		count_event(w, c->parent, events[i], n);
-		if (n[0] > KY_MAX(3 * n[1], n[1] + .5) && n[0] > most) {
+		/* A handler runs in whatever place it interrupts. */
+		more = is_handler_end(w->x, events[i]) ? .1 : .5;
+		if (n[0] > KY_MAX(3 * n[1], n[1] + more) && n[0] > most) {
 			most = n[0];
 			found = events[i];
 		}
@@ -870,6 +913,12 @@ static bool is_more_wait(const struct ky_difference *d, const struct ky_finding 
 	       (d->group->is_remarkable && f->amount > 2 * f->typical_ns);
 }
 
+/* A longer asynchronous instance also has more of all that its threads do anyway. */
+static bool comes_by(const struct ky_difference *d, const struct ky_finding *f)
+{
+	return d->x->is_async && f->share < COMES_BY * f->typical_share;
+}
+
 /* Counts and waits are not what slow instances were chosen by: they can be compared. */
 static int test_independent(struct ky_difference *d, struct ky_finding *f, double n_tests)
 {
@@ -882,7 +931,8 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 	if (f->p < 0)
 		return -ENOMEM;
 	f->p = KY_MIN(1, f->p * n_tests);
-	f->is_valid = f->p < KY_ALPHA && (f->kind != KY_FINDING_LONGER || is_more_wait(d, f));
+	f->is_valid = f->p < KY_ALPHA && !comes_by(d, f) &&
+		      (f->kind != KY_FINDING_LONGER || is_more_wait(d, f));
 	return 0;
 }
 

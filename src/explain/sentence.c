@@ -986,6 +986,8 @@ static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 
 	if (strstr(name, "page_fault"))
 		ky_buf_puts(b, "page faults come ");
+	else if (strstr(name, "_rt_sigreturn"))
+		ky_buf_puts(b, "a signal handler runs ");
 	else
 		ky_buf_printf(b, "event %s comes ", name);
 	put_times(b, affected_count(x, f));
