@@ -65,14 +65,26 @@ static bool comes_in(
  * A span inside instances gets slower with them. But if only a few other instances have it inside,
  * these instances may wait until it ends.
  */
-static bool is_own(const struct ky_search *w, uint32_t name)
+static bool is_inside(const struct ky_search *w, uint32_t name)
 {
 	const struct ky_group *g = w->d->group;
 
-	return is_around(w, name) ||
-	       (ky_search_is_inside(w, name) &&
-		       (comes_in(w, w->f->affected.v, w->f->affected.n, name) ||
-			       comes_in(w, g->typical, g->n_typical, name)));
+	return ky_search_is_inside(w, name) &&
+	       (comes_in(w, w->f->affected.v, w->f->affected.n, name) ||
+		       comes_in(w, g->typical, g->n_typical, name));
+}
+
+/* The finding's place is in a span of that name. */
+static bool is_place(const struct ky_search *w, uint32_t name)
+{
+	for (uint32_t c = w->f->component; c;) {
+		const struct ky_component *o = ky_component_get(&w->x->components, c);
+
+		if (o->kind == KY_PART_SPAN && o->a == name)
+			return true;
+		c = o->parent;
+	}
+	return false;
 }
 
 static double *companies(struct ky_instance *const *v, size_t n, uint32_t name)
@@ -377,6 +389,24 @@ static bool passes(const struct ky_search *w, const struct companion *c)
 	return c->name && c->p * (double)w->n_tests < KY_ALPHA;
 }
 
+static int test(struct ky_search *w, uint32_t name, struct companion best[2],
+	struct companion *handoff, struct companion *meeting)
+{
+	int r = 0;
+
+	/* A thread that waits is no reason. */
+	if (is_around(w, name) || !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8))
+		return 0;
+	if (!is_inside(w, name)) {
+		r = test_company(w, name, best);
+		test_meeting(w, name, meeting);
+	} else if (is_place(w, name)) {
+		return 0;
+	}
+	/* Threads that each do a part, and wait for the last one, have the same span. */
+	return r ? r : test_handoff(w, name, handoff);
+}
+
 int ky_companions_test(struct ky_search *w)
 {
 	struct companion best[2] = {0}, handoff = {0}, meeting = {0};
@@ -384,22 +414,15 @@ int ky_companions_test(struct ky_search *w)
 	if (has_culprit(w))
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
-		uint32_t name = w->x->company.v[i].name;
-		/* A thread that waits is no reason. */
-		bool is_none = is_own(w, name) ||
-			       !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8);
-		int r = is_none ? 0 : test_company(w, name, best);
+		int r = test(w, w->x->company.v[i].name, best, &handoff, &meeting);
 
-		if (!r && !is_none)
-			r = test_handoff(w, name, &handoff);
-		if (!r && !is_none)
-			test_meeting(w, name, &meeting);
 		if (r < 0)
 			return r;
 	}
 	if (passes(w, &best[0]))
 		add_companions(w, best);
-	else if (passes(w, &handoff))
+	/* That some of another thread's work is long, too, is the tail of its distribution. */
+	else if (passes(w, &handoff) && w->d->group->is_remarkable)
 		add_handoff(w, &handoff);
 	else if (passes(w, &meeting))
 		add_meeting(w, &meeting);

@@ -3,6 +3,7 @@
 #include "explain/stats.h"
 
 #define MAX_PICKED 3 /* values in one condition */
+#define USUAL	   .9
 
 /* A value, and how often it comes. */
 struct value {
@@ -118,6 +119,21 @@ static int pick_values(const struct ky_search *w, struct values *values, struct 
 	}
 	free(order);
 	return 0;
+}
+
+/*
+ * Whether nearly all instances that have the field at all have these values: a call inside that
+ * typical instances do not make has its usual status.
+ */
+static bool is_usual(const struct ky_search *w, const struct ky_column *c, const struct picked *p)
+{
+	bool is_inside = c->key.kind == KY_TRAIT_CALL || c->key.kind == KY_TRAIT_CALL_END;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		n += p->v[i]->n;
+	return is_inside && (double)c->n < USUAL * (double)w->n_all &&
+	       (double)n >= USUAL * (double)c->n;
 }
 
 static bool is_telling(const struct ky_search *w, const struct picked *p)
@@ -350,7 +366,8 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	w->n_tests += n_values;
 	if (!r && picked.n && values.v.n > 1)
 		offer(w, c, key, picked.v[0]);
-	if (!r && values.v.n > 1 && is_telling(w, &picked) && 2 * picked.n <= values.v.n) {
+	if (!r && values.v.n > 1 && is_telling(w, &picked) && 2 * picked.n <= values.v.n &&
+		!is_usual(w, c, &picked)) {
 		double p = ky_stats_fisher(
 			picked.affected, w->f->affected.n, picked.typical, w->d->group->n_typical);
 		double explained = explained_by_values(w, c, &values);

@@ -1425,6 +1425,44 @@ def test_asynchronous():
     check(new_trace(events), "it runs report:build, which typical ones do not")
 
 
+def test_asynchronous_tail():
+    """Long ones have more of what the thread does anyway."""
+    r, events = random.Random(35), []
+    thread, end = (300, 60, "loop"), 0
+    for i in range(600):
+        begin = 10**6 + i * 5 * 10**6
+        end = begin + int(10**7 * math.exp(.5 * r.gauss(0, 1)))
+        events.append(traces.Event(begin, "shop:checkout_begin", 0, thread, async_id=i))
+        events.append(traces.Event(end, "shop:checkout_end", 0, thread, async_id=i))
+    for at in range(10**6, end, 400000):
+        ns = at + r.randrange(300000)
+        events.append(traces.Event(ns, "libc:malloc", 0, thread, size=100, ptr=1))
+        events.append(traces.Event(ns + 2000, "libc:free", 0, thread, ptr=1))
+    first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
+    assert "is slow" not in first, first
+
+
+def test_usual_status():
+    """Nearly all waits return 0: that is no reason, but who works meanwhile is."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            cpu, thread, at = p.cpu, p.thread, p.at
+            p.cpu, p.thread = 7, (700, 61, "reload")
+            p.begin("gw:config")
+            p.at += p.r.randrange(5, 12) * 10**5
+            p.end("gw:config")
+            done, p.cpu, p.thread, p.at = p.at, cpu, thread, at
+            p.at += 1000
+            p.begin("pthread:futex_wait")
+            p.at = done
+            p.end("pthread:futex_wait", status=0)
+        elif p.r.random() < .005:
+            p.begin("pthread:futex_wait")
+            p.at += 2000
+            p.end("pthread:futex_wait", status=11)
+    check(Program(36, threads=1, n=500).make(work), "while thread 700 (reload) is in gw:config")
+
+
 def test_disk():
     """A block device completes a request, and wakes the thread in an interrupt."""
     def work(p, i, f):
@@ -1446,6 +1484,51 @@ def test_disk():
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
     check(p.make(work), "it waits in shop:checkout;fsync() until block device 8:16 wakes it")
+
+
+def test_disk_of_some_processes():
+    """
+    A trace of some processes has the request, not its end. The call has other work, too: no single
+    part of the span has most of it.
+    """
+    def work(p, i, f):
+        p.begin("db:insert")
+        p.kernel("syscall_entry_pread64", p.cpu, fd=5)
+        if p.r.random() < .06:
+            p.spend(200)
+            p.kernel("block_rq_issue", p.cpu, dev=(8 << 20) + 16, sector=1)
+            p.at += 10000
+            p.switch(p.thread[0], 0, 2, "idle")
+            p.at += 600000
+            p.kernel("sched_waking", p.cpu, tid=p.thread[0])
+            p.at += 250000
+            p.switch(0, p.thread[0], 0, "worker")
+        else:
+            p.spend(3)
+        p.kernel("syscall_exit_pread64", p.cpu, ret=0)
+        p.end("db:insert")
+    p = Kernel(33, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it waits in shop:checkout;db:insert;pread64() until block device 8:16 wakes it")
+
+
+def test_signal_handler():
+    """A handler runs anywhere; the end of it is a call that does not return."""
+    def work(p, i, f):
+        where = p.r.random()
+        for part, name in enumerate(("shop:price", "shop:pack")):
+            p.begin(name)
+            p.spend(50)
+            if where < .06 and part == int(where < .03):
+                p.spend(700)
+                p.kernel("syscall_entry_rt_sigreturn", p.cpu)
+                p.spend(20)
+            p.end(name)
+    p = Kernel(34, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "a signal handler runs once instead of never in shop:checkout;shop:p")
 
 
 def test_page_faults():
@@ -1915,6 +1998,22 @@ def test_handoff():
         p.cpu, p.thread, p.at = cpu, thread, max(at, p.at) + 2000
     path = Program(38, threads=1, n=500).make(work)
     check(path, "shop:checkout itself takes", "while thread 700 (replica) is in replica:apply")
+
+
+def test_parts_of_work():
+    """Threads share the work; the first one waits until all of them have done their part."""
+    def work(p, i, f):
+        cpu, thread, at = p.cpu, p.thread, p.at
+        p.begin("sim:forces")
+        p.spend(30)
+        p.end("sim:forces")
+        done, p.cpu, p.thread, p.at = p.at, 7, (700, 60, "helper"), at + 3000
+        p.begin("sim:forces")
+        p.spend(900 if p.r.random() < .06 else 30)
+        p.end("sim:forces")
+        p.cpu, p.thread, p.at = cpu, thread, max(done, p.at) + 2000
+    path = Program(39, threads=1, n=500).make(work)
+    check(path, "shop:checkout no event comes between sim:forces_end and shop:checkout_end", "while thread 700 (helper) is in sim:forces")
 
 
 def sampled(p, runs=lambda thread, ns: True):
