@@ -137,8 +137,12 @@ static char *make_archive(const struct rotation *r)
 
 int rotation_begin(struct rotation *r, bool clear, struct op *op)
 {
+	struct ky_resume_session memory;
+
 	if (r->archive)
 		return -EBUSY;
+	if (consumer_read_memory(r->consumer, &memory) && memory.chunk > r->chunk)
+		rotation_adopt(r, memory.chunk);
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
@@ -198,7 +202,8 @@ static void order_done(struct op *op, int status, const char *message)
 {
 	struct rotation *r = ky_container_of(op, struct rotation, rotated);
 
-	if (!status)
+	/* Else a predecessor's order led to the same chunk, which was adopted meanwhile. */
+	if (!status && r->chunk < r->consumer->rotate_chunk)
 		begin_chunk(r);
 	keep_error(r, status < 0 && status != -ENODATA ? message : NULL);
 	free(r->archive);
