@@ -141,6 +141,7 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 
 	if (r->archive)
 		return -EBUSY;
+	/* The consumer may have carried out an order of a dead daemon. */
 	if (consumer_read_memory(r->consumer, &memory) && memory.chunk > r->chunk)
 		rotation_adopt(r, memory.chunk);
 	r->archive = clear ? strdup("") : make_archive(r);
