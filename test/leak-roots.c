@@ -5,6 +5,9 @@
  * program has never touched. On a machine with slow page faults, that takes half of a short
  * program's time. With this file, the detector reads no globals by itself, but those of all other
  * libraries, which are registered as roots.
+ *
+ * Nor does the detector follow calls of __tls_get_addr: it guesses from the place of a block of
+ * thread-local variables whether a header precedes it, and reads at any address if it is wrong.
  */
 #ifdef __SANITIZE_ADDRESS__
 
@@ -16,7 +19,7 @@ const char *__lsan_default_options(void);
 
 __attribute__((visibility("default"))) const char *__lsan_default_options(void)
 {
-	return "use_globals=0";
+	return "use_globals=0:intercept_tls_get_addr=0";
 }
 
 static int add_roots(struct dl_phdr_info *library, size_t size, void *data)
