@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "explain/culprits.h"
 #include "explain/search.h"
-#include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/words.h"
 

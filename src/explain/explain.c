@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/explain.h"
 
-#include <math.h>
-
+#include "explain/answer.h"
 #include "explain/conditions.h"
+#include "explain/culprits.h"
 #include "explain/executed.h"
-#include "explain/outliers.h"
 #include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/subgroup.h"
 #include "explain/times.h"
-#include "explain/words.h"
+#include "explain/unknown.h"
 
-#define MANY_THREADLESS 0.05 /* part of the events */
-#define MANY_SLOW	.15  /* part of the instances */
-#define FAR_ABOVE	2    /* times the mean of slow instances */
+#define MANY_SLOW .15 /* part of the instances */
+#define FAR_ABOVE 2   /* times the mean of slow instances */
 
 /* The filter is about fields of the begin: names them. */
 static void put_filtered(
@@ -209,15 +207,6 @@ static int compare_groups(struct ky_explanation *e, struct ky_difference *d, siz
 	return r;
 }
 
-static double share_shown(const struct ky_difference *d)
-{
-	double share = 0;
-
-	for (size_t i = 0; i < d->findings.n; i++)
-		share += d->findings.v[i]->is_shown ? d->findings.v[i]->share : 0;
-	return share;
-}
-
 /*
  * Whether findings account for half of the extra time. A mere place in which typical ones pass most
  * of their time, too, counts only if no other choice of the slow ones has more to say, or if delays
@@ -364,7 +353,8 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 	r = find_part(e, all, n);
 	for (size_t i = 0; i < e->c->n_differences && !e->c->chosen && !r; i++) {
 		/* Not of those below noise: that would be silent about the slowest. */
-		if (!e->c->differences[i].group->n_longer && share_shown(&e->c->differences[i]) > 0)
+		if (!e->c->differences[i].group->n_longer &&
+			ky_answer_share(&e->c->differences[i]) > 0)
 			e->c->chosen = &e->c->differences[i];
 	}
 	if (!e->c->chosen)
@@ -372,114 +362,21 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 	return r;
 }
 
-#define MAX_CLAUSES 3
-#define MAX_PASSED  .1	/* part of typical time, in a place that is a cause */
-#define MIN_PLACE   .33 /* part of the extra time, in a mere place that is a cause in part */
-#define MIN_TIMES   8	/* slow instances that may come at certain times */
-
-#define MIN_LOAD     .02 /* part of the time of all, to be looked below */
-#define MIN_NET_LOAD .1	 /* part of the extra time that it makes up */
-#define MIN_NET	     .5	 /* of the typical time, that slow ones take longer without it */
-
-static double mean_load(struct ky_instance *const *v, size_t n)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < n; i++)
-		ns += (double)ky_instance_load(v[i]);
-	return n ? ns / (double)n : 0;
-}
-
-double ky_explanation_load(const struct ky_difference *d, bool of_typical)
-{
-	return of_typical ? mean_load(d->group->typical, d->group->n_typical)
-			  : mean_load(d->slow, d->n_slow);
-}
-
-/*
- * Whether it is ready while threads run that have the same span. Beside a load, such peers queue
- * for the processors that it leaves to them, whatever they do.
- */
-static bool is_queue(const struct ky_explain *x, const struct ky_finding *f)
-{
-	struct ky_culprits c = {0};
-	int64_t ns = 0;
-
-	if (ky_finding_part(x, f) == KY_PART_READY && !ky_culprits_find(&c, x, f)) {
-		for (size_t i = 0; i < c.v.n; i++)
-			ns += x->threads.v[c.v.v[i].thread]->n_instances ? c.v.v[i].ns : 0;
-	}
-	ky_culprits_deinit(&c);
-	return 2 * ns > c.ns;
-}
-
-static double largest(const struct ky_difference *d, bool of_queues)
-{
-	for (size_t i = 0; i < d->findings.n; i++) {
-		const struct ky_finding *f = d->findings.v[i];
-
-		if (f->is_shown && is_queue(d->x, f) == of_queues)
-			return f->share;
-	}
-	return 0;
-}
-
-/* To queue with peers is a consequence of whatever makes them work: it comes after causes. */
-static bool do_queues_come_last(const struct ky_difference *d)
-{
-	return largest(d, false) >= .5 * largest(d, true);
-}
-
-/* Up to three findings, none much smaller than the first. */
-static size_t find_top(const struct ky_difference *d, const struct ky_finding *top[MAX_CLAUSES])
-{
-	bool queues_last = do_queues_come_last(d);
-	size_t n = 0;
-	double most = 0;
-
-	for (size_t pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < d->findings.n && n < MAX_CLAUSES; i++) {
-			const struct ky_finding *f = d->findings.v[i];
-
-			if (!f->is_shown || (queues_last && is_queue(d->x, f)) != pass ||
-				f->share < KY_MAX(.15, n ? .25 * most : 0))
-				continue;
-			top[n++] = f;
-			most = KY_MAX(most, f->share);
-		}
-	}
-	return n;
-}
-
 /* --- below the load of the machine --- */
 
-bool ky_explanation_is_net(const struct ky_explanation *e)
-{
-	return e->c == &e->comparisons[1];
-}
-
-/* How much longer other programs run instead of slow instances than of typical ones. */
-static double extra_load(const struct ky_difference *d)
-{
-	return ky_explanation_load(d, false) - ky_explanation_load(d, true);
-}
+#define MIN_LOAD .02 /* part of the time of all, to be looked below */
+#define MIN_NET	 .5  /* of the typical time, that slow ones take longer without it */
 
 static bool has_load(const struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
-	double ns = 0;
+	double ns = 0, load = 0;
 
-	for (size_t i = 0; i < n; i++)
-		ns += all[i]->ns / (double)n;
+	for (size_t i = 0; i < n; i++) {
+		ns += all[i]->ns;
+		load += (double)ky_instance_load(all[i]);
+	}
 	return !e->sources[1] && e->question.slowest.kind == KY_SLOWEST_AUTO &&
-	       mean_load(all, n) >= MIN_LOAD * ns;
-}
-
-static bool has_causes(const struct ky_comparison *c)
-{
-	const struct ky_finding *top[MAX_CLAUSES];
-
-	return find_top(c->chosen, top) && c->part >= .5 &&
-	       (share_shown(c->chosen) >= .5 || c->chosen->findings.v[0]->is_shown);
+	       load >= MIN_LOAD * ns;
 }
 
 /* A law, as a growth with time or size, makes no group of slow ones. */
@@ -492,12 +389,13 @@ static bool is_evident(const struct ky_difference *d, const struct ky_finding *f
 static bool tells_more(const struct ky_comparison *gross, const struct ky_comparison *net)
 {
 	const struct ky_difference *d = net->chosen;
-	const struct ky_finding *top[MAX_CLAUSES];
+	const struct ky_finding *top[KY_MAX_CLAUSES];
 
-	return find_top(d, top) && has_causes(net) && !is_queue(d->x, top[0]) &&
-	       is_evident(d, top[0]) && d->extra_ns >= MIN_NET * d->typical_ns &&
-	       (!has_causes(gross) ||
-		       extra_load(gross->chosen) >= MIN_NET_LOAD * gross->chosen->extra_ns);
+	return ky_answer_find_top(d, top) && ky_answer_has_causes(net) &&
+	       !ky_answer_is_queue(d->x, top[0]) && is_evident(d, top[0]) &&
+	       d->extra_ns >= MIN_NET * d->typical_ns &&
+	       (!ky_answer_has_causes(gross) || ky_answer_extra_load(gross->chosen) >=
+							KY_MIN_NET_LOAD * gross->chosen->extra_ns);
 }
 
 static void set_net(struct ky_explanation *e, struct ky_instance *const *all, size_t n, bool is_net)
@@ -530,396 +428,11 @@ static int compare_net(struct ky_explanation *e, struct ky_instance *const *all,
 	return r;
 }
 
-/* --- the first line --- */
-
-static void put_brief(struct ky_buf *b, const struct ky_condition *c, const char *before)
-{
-	ky_buf_printf(b, "%s%.*s", before, (int)c->n_brief, c->text);
-}
-
-/* With the best condition; and company, which is more of a reason than a position. */
-static void put_clause(struct ky_buf *b, const struct ky_finding *f)
-{
-	const struct ky_condition *best = f->conditions.n ? f->conditions.v : NULL;
-
-	ky_buf_puts(b, f->clause);
-	if (!best || best->is_evidence)
-		return;
-	for (size_t i = 1; i < f->conditions.n && best->about == KY_ABOUT_TIME; i++) {
-		const struct ky_condition *c = &f->conditions.v[i];
-
-		if (c->about == KY_ABOUT_COMPANY && c->explained >= .5) {
-			put_brief(b, c, " — ");
-			put_brief(b, best, ", ");
-			return;
-		}
-	}
-	put_brief(b, best, " — ");
-}
-
-static double percent(double share)
-{
-	return round(100 * KY_MIN(1, share));
-}
-
-static bool is_of_peers(const struct ky_difference *d)
-{
-	double peers = 0;
-
-	for (size_t i = 0; i < d->n_slow; i++)
-		peers += (double)ky_instance_peers(d->slow[i]);
-	return peers > .5 * mean_load(d->slow, d->n_slow) * (double)d->n_slow;
-}
-
-/* The load is beside the extra time, which is measured without it. */
-static void put_load(struct ky_buf *b, const struct ky_explanation *e)
-{
-	if (!ky_explanation_is_net(e))
-		return;
-	ky_buf_printf(b, "; besides, %s run on its processor instead, for ",
-		is_of_peers(e->c->chosen) ? "threads with the same span" : "other programs");
-	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, false));
-	ky_buf_puts(b, " instead of ");
-	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, true));
-}
-
-static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
-	const struct ky_finding *const *top, size_t n)
-{
-	const struct ky_finding *slowest[MAX_CLAUSES];
-
-	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
-	put_clause(b, top[0]);
-	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->c->part * top[0]->share));
-	for (size_t i = 1; i < n; i++) {
-		ky_buf_puts(b, ", and because ");
-		put_clause(b, top[i]);
-		ky_buf_printf(b, " (%.0f %%)", percent(e->c->part * top[i]->share));
-	}
-	if (e->c->slowest) {
-		n = find_top(e->c->slowest, slowest);
-		ky_buf_printf(b, "; the slowest %.0f, because ", e->c->slowest->group->n_all_slow);
-		put_clause(b, slowest[0]);
-	}
-	if (extra_load(e->c->chosen) >= MIN_NET_LOAD * e->c->chosen->extra_ns)
-		put_load(b, e);
-}
-
-/* Slow ones with nothing else in common may come at certain times: the machine's, or a peer's. */
-static bool put_times(struct ky_buf *b, const struct ky_explanation *e)
-{
-	const struct ky_difference *d = e->c->part < 1 ? e->c->whole : e->c->chosen;
-	uint32_t root = KY_ROOT;
-	struct ky_finding f = {.kind = KY_FINDING_LONGER,
-		.component = KY_ROOT,
-		.mean_ns = {d->slow_ns, d->typical_ns},
-		.typical_ns = d->typical_ns};
-	struct ky_times times = {0};
-	bool found = false;
-
-	if (e->sources[1] || d->n_slow < MIN_TIMES)
-		return false;
-	f.components.v = &root;
-	f.components.n = 1;
-	f.affected.v = d->slow;
-	f.affected.n = d->n_slow;
-	/* Without the sample of all, no trend is looked for. */
-	if (ky_times_find(&times, &e->x, &f, NULL, 0) < 0)
-		return false;
-	for (size_t i = 0; i < times.n && !found; i++) {
-		found = times.v[i].rank < 4 && times.v[i].explained >= .6;
-		if (found)
-			put_brief(b, &times.v[i], "; they come ");
-	}
-	for (size_t i = 0; i < times.n; i++)
-		free(times.v[i].text);
-	return found;
-}
-
-/*
- * Those that say why. A mere place does if it has much of the extra time, if typical ones hardly
- * pass time there, and if slow ones do not come at certain times: stalls at these would hit some
- * place, too.
- */
-static size_t find_partial(const struct ky_difference *d, const struct ky_finding *const *top,
-	size_t n, bool have_times, const struct ky_finding *partial[MAX_CLAUSES])
-{
-	size_t n_partial = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (!ky_finding_is_place(d->x, top[i]) || top[i]->conditions.n ||
-			(top[i]->typical_share < MAX_PASSED && !have_times &&
-				top[i]->share >= MIN_PLACE))
-			partial[n_partial++] = top[i];
-	}
-	return n_partial;
-}
-
-/* The causes that are known come first; that they are not all follows. */
-static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
-	const struct ky_finding *const *v, size_t n)
-{
-	ky_buf_printf(b, "%s is %s in part because ", e->question.span,
-		e->sources[1] ? "slower" : "slow");
-	for (size_t i = 0; i < n; i++) {
-		ky_buf_puts(b, i ? ", and because " : "");
-		put_clause(b, v[i]);
-		ky_buf_printf(b, " (%.0f %%%s)", percent(e->c->part * v[i]->share),
-			i ? "" : " of the extra time");
-	}
-	ky_buf_puts(b, "; nothing recorded tells why for the rest");
-}
-
-static void put_slower(struct ky_buf *b, const struct ky_explanation *e)
-{
-	char slow[32], typical[32];
-
-	ky_buf_printf(b, "%s: nothing recorded tells why it takes %s instead of %s",
-		e->question.span, ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
-		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
-}
-
-/* If nothing says why, names the place with most of the extra time. */
-static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
-	const struct ky_finding *const *top, size_t n)
-{
-	const struct ky_difference *d = e->c->chosen;
-	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
-	const struct ky_finding *partial[MAX_CLAUSES];
-	struct ky_buf times = {0};
-	bool have_times = put_times(&times, e);
-	size_t n_partial = find_partial(d, top, n, have_times, partial);
-
-	if (n_partial) {
-		put_partial(b, e, partial, n_partial);
-		ky_buf_deinit(&times);
-		return;
-	}
-	if (e->sources[1])
-		put_slower(b, e);
-	else
-		ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
-			e->question.span, e->c->part < 1 ? "most of " : "");
-	if (e->c->part >= 1 && f && f->is_tracer) {
-		ky_buf_printf(b, ", but for %.0f %% of the extra time ", percent(f->share));
-		ky_buf_puts(b, f->clause);
-	} else if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
-		   (double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
-		ky_buf_printf(b,
-			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
-			percent(f->share), percent(f->typical_share));
-		ky_sentence_place(b, d->x, f);
-	}
-	if (e->c->part >= 1 && f && f->executed && f->share >= .6)
-		ky_buf_puts(b, f->executed);
-	if (times.data)
-		ky_buf_puts(b, times.data);
-	ky_buf_deinit(&times);
-	for (size_t i = 0; i < n; i++) {
-		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->c->part * top[i]->share));
-		put_clause(b, top[i]);
-	}
-}
-
-static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
-{
-	char slow[32], typical[32];
-
-	ky_buf_printf(b,
-		"%s is not slower than in %s: %s against %s; two runs differ by that anyway",
-		e->question.span, e->question.against,
-		ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
-		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
-}
-
-static void decide(struct ky_buf *b, struct ky_explanation *e)
-{
-	const struct ky_difference *d = e->c->chosen;
-	const struct ky_finding *top[MAX_CLAUSES];
-	size_t n = find_top(d, top);
-
-	e->verdict = KY_VERDICT_NOTHING;
-	if (e->sources[1] && d->extra_ns < .1 * d->typical_ns) {
-		put_not_slower(b, e);
-	} else if (has_causes(e->c)) {
-		e->verdict = KY_VERDICT_CAUSES;
-		put_causes(b, e, top, n);
-	} else if (d->group->is_remarkable || n) {
-		e->verdict = KY_VERDICT_NOT_RECORDED;
-		put_not_recorded(b, e, top, n);
-	} else {
-		ky_buf_printf(b,
-			"%s: nothing stands out: the slow ones are the tail of one distribution, and nothing else differs",
-			e->question.span);
-	}
-	if (!e->sources[1] && !b->error)
-		ky_outliers_put(b, e);
-}
-
-/* --- missing in the trace --- */
-
-static int add_unknown(struct ky_explanation *e, const char *what, const char *option)
-{
-	struct ky_unknown u = {strdup(what), strdup(option)};
-
-	if (!u.what || !u.option || ky_vec_add(&e->unknown, u) < 0) {
-		free(u.what);
-		free(u.option);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Findings that end at time without events; also if there is none. */
-static bool is_open_question(const struct ky_difference *d)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < d->findings.n; i++) {
-		const struct ky_finding *f = d->findings.v[i];
-
-		any = any || f->is_shown;
-		if (f->is_shown && f->kind == KY_FINDING_LONGER &&
-			ky_finding_part(d->x, f) == KY_PART_WAY)
-			return true;
-	}
-	return !any;
-}
-
-static bool waits_for_nobody(const struct ky_explanation *e)
-{
-	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->c->chosen->findings.v[i];
-		struct ky_culprits c = {0};
-		bool found;
-
-		if (!f->is_shown || ky_finding_part(&e->x, f) != KY_PART_LOCK)
-			continue;
-		found = ky_culprits_find(&c, &e->x, f) < 0 || c.ns;
-		ky_culprits_deinit(&c);
-		if (!found)
-			return true;
-	}
-	return false;
-}
-
-/* A thread that others wait for has no name. */
-static bool has_nameless(const struct ky_explanation *e)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < e->c->chosen->findings.n && !found; i++) {
-		const struct ky_finding *f = e->c->chosen->findings.v[i];
-		struct ky_culprits c = {0};
-
-		if (f->is_shown && ky_finding_is_wait(&e->x, f) && !ky_culprits_find(&c, &e->x, f))
-			found = c.v.n && !e->x.threads.v[c.v.v[0].thread]->name;
-		ky_culprits_deinit(&c);
-	}
-	return found;
-}
-
-static bool waits_for_mutex(const struct ky_explanation *e)
-{
-	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->c->chosen->findings.v[i];
-
-		if (f->is_shown && ky_finding_part(&e->x, f) == KY_PART_LOCK)
-			return true;
-	}
-	return false;
-}
-
-/* It could run and does not: who runs instead is not recorded, or nobody does. */
-static int add_ready_unknown(struct ky_explanation *e)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < e->c->chosen->findings.n; i++) {
-		const struct ky_finding *f = e->c->chosen->findings.v[i];
-		struct ky_culprits c = {0};
-		bool has_others = e->x.has_others && !ky_explanation_is_net(e), is_known;
-
-		if (!f->is_shown || ky_finding_part(&e->x, f) != KY_PART_READY)
-			continue;
-		is_known = ky_culprits_find(&c, &e->x, f) < 0 || (c.ns && !has_others);
-		ky_culprits_deinit(&c);
-		if (has_others)
-			r = add_unknown(
-				e, "which other programs ran", "as root, record -k --whole-system");
-		return r || is_known
-			       ? r
-			       : add_unknown(e,
-					 "whether a limit of its control group's processor time stopped it",
-					 "nr_throttled in the group's cpu.stat, before and after");
-	}
-	return 0;
-}
-
-static bool has_provider(const struct ky_explanation *e, const char *name)
-{
-	char lttng[64];
-
-	snprintf(lttng, sizeof(lttng), "lttng_ust_%s", name);
-	return ky_source_has_provider(e->sources[0], name) ||
-	       ky_source_has_provider(e->sources[0], lttng);
-}
-
-static int find_unknown(struct ky_explanation *e)
-{
-	const struct ky_instances *v = &e->instances[0];
-	struct ky_totals totals;
-	char text[160];
-	int r = 0;
-
-	ky_source_totals(e->sources[0], &totals);
-
-	if (e->c->chosen &&
-		(e->verdict == KY_VERDICT_NOT_RECORDED || is_open_question(e->c->chosen))) {
-		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
-			r = add_unknown(e,
-				"whether the thread ran, waited or was preempted while no event came",
-				"as root, record -k '" KY_EXPLAIN_KERNEL "' --syscall='*'");
-		if (!r && !has_provider(e, "pthread"))
-			r = add_unknown(
-				e, "locks waited for, and who held them", "record --with=pthread");
-		if (!r && !has_provider(e, "libc"))
-			r = add_unknown(e, "allocations", "record --with=libc");
-	}
-	if (!r && e->c->chosen && has_nameless(e))
-		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");
-	if (!r && e->c->chosen && waits_for_nobody(e))
-		r = v->n_threadless
-			    ? add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname")
-			    : add_unknown(e, "which other process held the mutex",
-				      "kymo stat --locks lists the holds of each");
-	if (!r && e->c->chosen && waits_for_mutex(e) && !has_provider(e, "kymo_statedump") &&
-		!has_provider(e, "statedump"))
-		r = add_unknown(e, "the name of the mutex in the program",
-			"record -t vtid,vpid,procname,ip");
-	if (!r && e->c->chosen)
-		r = add_ready_unknown(e);
-	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
-		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
-			(unsigned long long)v->n_threadless, (unsigned long long)totals.n_events);
-		r = add_unknown(e, text, "record -t vtid,vpid,procname");
-	}
-	for (size_t i = 0; i < 2 && !r && e->sources[i]; i++) {
-		ky_source_totals(e->sources[i], &totals);
-		if (!totals.n_discarded)
-			continue;
-		snprintf(text, sizeof(text), "what happened in %llu events that were discarded",
-			(unsigned long long)totals.n_discarded);
-		r = add_unknown(e, text, "record --subbuf-size=SIZE, larger");
-	}
-	return r;
-}
-
 /* --- all --- */
 
 static int finish(struct ky_explanation *e, struct ky_buf *first_line)
 {
-	int r = find_unknown(e);
+	int r = ky_unknown_find(e);
 
 	e->first_line = first_line->error || !first_line->data ? NULL : strdup(first_line->data);
 	ky_buf_deinit(first_line);
@@ -993,7 +506,7 @@ int ky_explain_trace(
 	r = compare(e);
 	if (r < 0)
 		return r;
-	decide(&first_line, e);
+	ky_answer_put(&first_line, e);
 	return finish(e, &first_line);
 }
 
