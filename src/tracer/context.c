@@ -29,6 +29,11 @@
 /* Factor for how long values are valid: reading them costs less than a hundredth of the time. */
 #define BELIEVE_FACTOR 128
 #define BELIEVE_MAX    ((uint64_t)1 << 22) /* nanoseconds, or cycles */
+/*
+ * A thread's numbers do not change. They are read again all the same, about once a second: a child
+ * of vfork() that records, which it must not, leaves its own numbers here.
+ */
+#define BELIEVE_IDENTITY ((uint64_t)1 << 31)
 
 #define LISTS_MAX 1024u
 
@@ -53,6 +58,7 @@ static __thread struct {
 	uint32_t fills;
 	bool filling;		 /* this structure, or tracer_kept */
 	uint64_t found, believe; /* when they were read; how long they are valid */
+	uint64_t identified;	 /* when those of IDENTITY were read */
 	struct tracer_caller caller;
 } mine KY_THREAD_TLS;
 
@@ -116,6 +122,7 @@ static const struct {
 /* --- the values of this thread --- */
 
 #define BIT(kind) (1u << (kind))
+#define IDENTITY  (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
 
 static void find_namespaces(struct values *v, uint32_t kinds)
 {
@@ -155,6 +162,17 @@ static void find_values(struct values *v, uint32_t kinds)
 	find_namespaces(v, kinds);
 }
 
+/* Copies values of IDENTITY that are known. */
+static void copy_identity(struct values *v, const struct values *from, uint32_t kinds)
+{
+	if (kinds & BIT(KY_CTX_VPID))
+		v->vpid = from->vpid;
+	if (kinds & BIT(KY_CTX_VTID))
+		v->vtid = from->vtid;
+	if (kinds & BIT(KY_CTX_PTHREAD_ID))
+		v->pthread_id = from->pthread_id;
+}
+
 /*
  * Starts to fill: nobody else fills before end_filling. Returns false if this is a handler that
  * interrupted the filling.
@@ -175,20 +193,27 @@ static void end_filling(void)
 }
 
 /*
- * Reads all values that lists have requested so far. After some time, reads only those of this
- * list. Keeps them if possible, and counts that in *fills.
+ * Reads all values that lists have requested so far, but for the thread's numbers that are known.
+ * After some time, reads only those of this list. Keeps them if possible, and counts that in
+ * *fills.
  */
 static __attribute__((cold, noinline)) void find_out(const struct tracer_contexts *l, uint64_t now,
 	uint32_t clock, struct found *ret_values, uint32_t *fills)
 {
 	uint32_t before = __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED),
-		 kinds = l->kinds;
-	uint64_t end;
+		 kinds = l->kinds, known = 0;
+	uint64_t end, identified = now;
 	int saved = errno;
 
 	if (mine.turn == before && now - mine.found < mine.believe)
 		kinds |= mine.kinds;
-	find_values(&ret_values->v, kinds);
+	if (mine.turn == before && now - mine.identified < BELIEVE_IDENTITY)
+		known = mine.kinds & IDENTITY;
+	if (known)
+		identified = mine.identified;
+	find_values(&ret_values->v, kinds & ~known);
+	copy_identity(&ret_values->v, &mine.values.v, known);
+	kinds |= known;
 	errno = saved;
 	end = ky_clock_read(clock);
 	if (!begin_filling())
@@ -199,16 +224,28 @@ static __attribute__((cold, noinline)) void find_out(const struct tracer_context
 	mine.values.v = ret_values->v;
 	mine.kinds = kinds;
 	mine.found = now;
+	mine.identified = identified;
 	mine.believe = KY_MIN((end - now) * BELIEVE_FACTOR, BELIEVE_MAX);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine.turn = before;
 	end_filling();
 }
 
+/* The values of the list are valid for less than this time after *ret_from. */
+static inline uint64_t valid_for(const struct tracer_contexts *l, uint64_t *ret_from)
+{
+	bool is_identity = !(l->kinds & ~IDENTITY);
+
+	*ret_from = is_identity ? mine.identified : mine.found;
+	return is_identity ? BELIEVE_IDENTITY : mine.believe;
+}
+
 static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
 {
+	uint64_t from, valid = valid_for(l, &from);
+
 	return mine.turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED) &&
-	       !(l->kinds & ~mine.kinds) && now - mine.found < mine.believe;
+	       !(l->kinds & ~mine.kinds) && now - from < valid;
 }
 
 /*
@@ -278,6 +315,8 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
  */
 static void keep_values(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
 {
+	uint64_t since, valid = valid_for(l, &since);
+
 	if (!begin_filling())
 		return;
 	tracer_kept.of = NULL;
@@ -285,7 +324,7 @@ static void keep_values(const struct tracer_contexts *l, const uint8_t *from, ui
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(tracer_kept.bytes, from, l->size);
 	tracer_kept.size = l->size;
-	tracer_kept.until = mine.found + mine.believe - 1;
+	tracer_kept.until = since + valid - 1;
 	tracer_kept.turn = mine.turn;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Unless a handler has read other values meanwhile. */

@@ -10,6 +10,7 @@
  *   no notification: prctl, setuid, setns by hand           when the values are older than 128
  *                                                           times what reading them took, some
  *                                                           milliseconds at most
+ *   the numbers of process and thread do not change         all the same, about once a second
  */
 #ifndef TRACER_CONTEXT_H
 #define TRACER_CONTEXT_H

@@ -10,6 +10,10 @@
 
 #include <cmocka.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/wait.h>
+
 #include "tracer/context.c" /* to see the steps */
 
 struct tracer tracer;
@@ -138,6 +142,67 @@ static void test_values(void **unused)
 	assert_memory_equal(room, &want, sizeof(want));
 }
 
+/* From now on, the numbers of process and thread cannot be read: the calls return -1. */
+static bool forbid_identity(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {KY_ARRAY_SIZE(filter), filter};
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Whether the list has these numbers of process and thread `later` after now. */
+static bool is_identity_at(
+	const struct tracer_contexts *l, uint64_t later, int32_t pid, int32_t tid)
+{
+	uint8_t room[64 + KYMO_SCRATCH_SLACK];
+	const int32_t want[2] = {pid, tid};
+	uint32_t clock = ky_clock_of_machine();
+
+	tracer_contexts_put(l, room, ky_clock_counter() + later, clock);
+	return !memcmp(room, want, sizeof(want));
+}
+
+static int check_identity(void)
+{
+	const struct tracer_contexts *ids = LIST("", KY_CTX_VPID, KY_CTX_VTID);
+	const struct tracer_contexts *named = LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_PROCNAME);
+	int32_t pid = getpid(), tid = (int32_t)syscall(SYS_gettid);
+
+	kymo_contexts_invalidate();
+	if (!is_identity_at(ids, 0, pid, tid) || !forbid_identity())
+		return 1;
+	if (!is_identity_at(ids, 2 * BELIEVE_MAX, pid, tid) ||
+		!is_identity_at(named, 4 * BELIEVE_MAX, pid, tid) ||
+		!is_identity_at(named, 6 * BELIEVE_MAX, pid, tid) ||
+		tracer_kept.until > ky_clock_counter() + 8 * BELIEVE_MAX)
+		return 2;
+	if (!is_identity_at(ids, 2 * BELIEVE_IDENTITY, -1, -1))
+		return 3;
+	kymo_contexts_invalidate();
+	return is_identity_at(named, 0, -1, -1) ? 0 : 4;
+}
+
+/* Other values of the same thread expire; its numbers are not read again for a second. */
+static void test_identity_is_kept(void **unused)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)unused;
+	if (!child)
+		_exit(check_identity());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void test_same_list(void **unused)
 {
 	const struct tracer_contexts *l = LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_CPU_ID);
@@ -178,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_kept_only),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_identity_is_kept),
 		cmocka_unit_test(test_same_list),
 		cmocka_unit_test(test_refused),
 	};
