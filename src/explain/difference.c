@@ -78,12 +78,60 @@ double ky_finding_late(const struct ky_finding *f, const struct ky_instance *i)
 	return late;
 }
 
+static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
+{
+	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
+}
+
+static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
+{
+	return begins(x, name, "libc:alloc");
+}
+
+/* The event by which a call asks for a mutex; others follow it. */
+static bool is_lock_call(const struct ky_explain *x, uint32_t name)
+{
+	const char *text = ky_texts_get(&x->names, name);
+
+	return strstr(text, "mutex_lock_req") || strstr(text, "mutex_trylock");
+}
+
+/* The name of the innermost span of a place. */
+static uint32_t span_of(const struct ky_explain *x, uint32_t c)
+{
+	const struct ky_component *o = component(x, c);
+
+	while (o->kind != KY_PART_SPAN && o->parent)
+		o = component(x, o->parent);
+	return o->a;
+}
+
+/* Calls that allocate, or ask for a mutex, in spans of the finding's name. */
+static double count_calls(
+	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
+{
+	bool (*is_call)(const struct ky_explain *,
+		uint32_t) = f->kind == KY_FINDING_ALLOC ? is_alloc_event : is_lock_call;
+	double n = 0;
+
+	for (size_t k = 0; k < i->parts.n; k++) {
+		uint32_t c = i->parts.v[k].component;
+
+		if (component(x, c)->kind == KY_PART_WAY && is_call(x, component(x, c)->b) &&
+			span_of(x, c) == f->key.place)
+			n += i->parts.v[k].count;
+	}
+	return n;
+}
+
 double ky_finding_count(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
 {
 	bool is_span = component(x, f->component)->kind == KY_PART_SPAN;
 	double n = 0;
 
+	if (f->kind == KY_FINDING_ALLOC || f->kind == KY_FINDING_LOCKS)
+		return count_calls(x, f, i);
 	for (size_t k = 0; k < f->components.n; k++) {
 		uint32_t c = f->components.v[k];
 		const struct ky_part *p = ky_instance_part(i, c);
@@ -184,16 +232,6 @@ static bool is_call(const struct ky_explain *x, uint32_t c)
 
 	return o->kind == KY_PART_SPAN &&
 	       (ky_texts_end_in(name, "()", NULL) || !strncmp(name, "pthread:", 8));
-}
-
-static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
-{
-	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
-}
-
-static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
-{
-	return begins(x, name, "libc:alloc");
 }
 
 static bool is_page_fault(const struct ky_explain *x, uint32_t name)
@@ -416,16 +454,6 @@ static uint64_t find_mutex(const struct work *w, uint32_t c)
 	}
 	ky_vec_deinit(&sums);
 	return mutex;
-}
-
-/* The name of the innermost span of a place. */
-static uint32_t span_of(const struct ky_explain *x, uint32_t c)
-{
-	const struct ky_component *o = component(x, c);
-
-	while (o->kind != KY_PART_SPAN && o->parent)
-		o = component(x, o->parent);
-	return o->a;
 }
 
 /*

@@ -283,7 +283,7 @@ def test_allocations():
             p.spend(.2)
             p.event("libc:free", ptr=1)
             p.spend(.1)
-    check(Program(5, n=200).make(work), "it allocates: malloc, free and the like are called 3,999 times instead of 7 times")
+    check(Program(5, n=200).make(work), "it allocates: malloc, free and the like are called 4,000 times instead of 8 times")
 
 
 def test_pause_between_allocations():
@@ -435,6 +435,14 @@ def lock(p, m, wait):
     p.event("pthread:mutex_lock_acq", mutex=m, status=0, caller=7)
     p.spend(2)
     p.event("pthread:mutex_unlock", mutex=m, status=0, caller=7)
+
+
+def test_number_of_locks():
+    def work(p, i, f):
+        for m in range(60 if p.r.random() < .05 else 6):
+            lock(p, m, 0)
+            p.spend(1)
+    check(Program(6, n=200).make(work), "it locks mutexes 60 times instead of 6 times in shop:checkout")
 
 
 class Flusher(Program):
