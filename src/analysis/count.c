@@ -215,7 +215,7 @@ static int make_slices(struct counter *c, bool has_spans)
 	for (size_t i = 0; i < r->n_streams; i++)
 		bytes += r->streams[i]->n_bytes;
 	least = KY_MIN(KY_MAX(bytes / N_SLICES, SLICE_MIN), SLICE_MAX);
-	if (ky_query_slices(c->query, c->n_threads > 1 ? (size_t)(bytes / least) : 1,
+	if (ky_query_slices(c->query, c->n_threads > 1 ? (size_t)(bytes / least) : 1, least,
 		    has_spans ? 0 : c->n_threads, &selects, &c->n_slices) < 0)
 		return -ENOMEM;
 	c->slices = calloc(c->n_slices, sizeof(*c->slices));

@@ -14,6 +14,7 @@
 #include "cli/pager.h"
 #include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/slices.h"
 #include "cli/symbols.h"
 #include "cli/text.h"
 #include "cli/trace.h"
@@ -40,7 +41,7 @@ static const struct cli_option options[] = {
 struct view {
 	struct cli *cli;
 	const struct ky_select *select; /* borrowed */
-	struct cli_lines *lines;	/* owned */
+	struct cli_lines *lines;	/* NULL: none is printed yet */
 	struct cli_selection selection;
 	struct ky_query query;
 	struct cli_symbols symbols;
@@ -149,18 +150,15 @@ static int show_all(struct view *v, struct ky_cursor *cursor)
 	int r = 1, where = 0;
 
 	while (r > 0 && !v->error) {
-		struct ky_values *values;
-		struct ky_item *item = cli_lines_item(v->lines, &values);
-		size_t n_before = values->n;
+		struct ky_item *item = &v->lines->item;
 
-		r = ky_cursor_next(cursor, item, values);
+		v->lines->values.n = 0;
+		r = ky_cursor_next(cursor, item, &v->lines->values);
 		show_progress(v, cursor);
 		where = r > 0 ? position(v, item) : 0;
 		v->n_late += r > 0 && item->has_time && item->ns < v->complete_ns;
 		if (r > 0 && !where && !is_before_tail(v, item))
 			show(v, item);
-		else
-			values->n = n_before;
 	}
 	flush(v);
 	cli_progress_erase(&v->progress);
@@ -327,7 +325,7 @@ static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 	uint64_t n = 0;
 	int64_t more = 0;
 
-	if (ky_query_slices(&v->query, N_TAIL_SLICES, 0, &slices, &n_slices) < 0)
+	if (ky_query_slices(&v->query, N_TAIL_SLICES, 0, 0, &slices, &n_slices) < 0)
 		return -ENOMEM;
 	for (size_t i = n_slices; i-- > 0 && n < KY_MAX(n_wanted, (uint64_t)1) && more >= 0;) {
 		more = count_slice(v, want, &slices[i]);
@@ -475,11 +473,52 @@ static int follow(struct view *v, int64_t delay_ns, struct ky_trace_reader *read
 
 /* --- output --- */
 
+/* Prints what one thread prints: all, or what slices have left. Returns as show_all. */
+static int show_rest(struct view *v, const struct view_options *o, const struct ky_format *format,
+	const uint8_t *want, const struct ky_trace_reader_options *reader_options)
+{
+	struct ky_reading reading;
+	struct cli_lines lines;
+	int r = ky_reading_init(&reading, &v->query, want, NULL, reader_options);
+
+	cli_lines_init(&lines, format, o->json);
+	v->lines = &lines;
+	if (!r && o->follows)
+		r = follow(v, o->delay_ns, v->query.reader, &reading);
+	else if (!r)
+		r = show_all(v, reading.cursor);
+	v->lines = NULL;
+	cli_lines_deinit(&lines);
+	ky_reading_deinit(&reading);
+	return r;
+}
+
+/* Prints with all processors. Returns 1 if there is a rest, which the query then selects. */
+static int show_slices(
+	struct view *v, const struct view_options *o, struct ky_format *format, const uint8_t *want)
+{
+	const struct cli_slices slices = {.query = &v->query,
+		.want = want,
+		.like = format,
+		.json = o->json,
+		.progress = &v->progress};
+	struct cli_slices_result result;
+	int r = cli_slices_print(&slices, &result);
+
+	cli_progress_erase(&v->progress);
+	v->any |= result.any;
+	v->error = result.error;
+	format->had_time = result.had_time;
+	format->last_ns = result.last_ns;
+	v->query.select.has_slice_begin = result.has_begin;
+	v->query.select.slice_begin_ns = result.begin_ns;
+	return r || result.all || result.error ? r : 1;
+}
+
 /* Prints the selected items. Returns 0 at the end, or an error of reading. */
 static int show_selected(struct view *v, const struct view_options *o,
 	struct ky_trace_reader *reader, const struct ky_trace_reader_options *reader_options)
 {
-	struct ky_reading reading = {0};
 	struct ky_format format;
 	uint8_t *want = NULL;
 	int r = choose(v, reader, &want);
@@ -489,20 +528,12 @@ static int show_selected(struct view *v, const struct view_options *o,
 	like_format(v, &format, o, reader);
 	if (format.is_cut)
 		warn_cut(v, format.complete_ns);
-	if (!r)
-		r = ky_reading_init(&reading, &v->query, want, NULL, reader_options);
-	free(want);
 	v->select = &v->query.select;
-	v->lines = r ? NULL : cli_lines_new(reading.cursor, &format, o->json);
-	if (!v->lines)
-		r = -ENOMEM;
-	else if (o->follows)
-		r = follow(v, o->delay_ns, reader, &reading);
-	else
-		r = show_all(v, reading.cursor);
-	cli_lines_free(v->lines);
-	v->lines = NULL;
-	ky_reading_deinit(&reading);
+	if (!r)
+		r = o->has_tail || o->follows ? 1 : show_slices(v, o, &format, want);
+	if (r > 0)
+		r = show_rest(v, o, &format, want, reader_options);
+	free(want);
 	free_fields(v);
 	return r;
 }

@@ -1,40 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints lines of events, in order, on standard output. As many threads as there are processors
- * format them, if there are many lines and that is faster than one thread. view calls this in one
- * thread, which reads the trace at the same time.
- *
- * The reading thread fills batches with items and their values. A free thread formats a batch:
- * another thread, or the reading one if it has nothing else to do. With one processor, that is
- * always the reading one. The reading thread writes formatted batches in order. The number and size
- * of the batches are limited, and so is memory.
- */
+/* Prints lines of events, in order, on standard output, in large pieces. */
 #ifndef CLI_LINES_H
 #define CLI_LINES_H
 
 #include "reader/format.h"
 
-struct cli_lines;
+struct cli_lines {
+	struct ky_format format; /* the state after the line before */
+	bool json;
+	struct ky_item item;
+	struct ky_values values;
+	struct ky_buf text; /* that is not written yet */
+	int error;	    /* of writing; permanent */
+};
 
-/*
- * Makes the printer. cursor: the source of the items; borrowed. like: the format of all lines.
- * Returns NULL if there is no memory.
- */
-struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format *like, bool json);
-/* Stops the threads, and drops unwritten lines. Call it before the cursor closes. l may be NULL. */
-void cli_lines_free(struct cli_lines *l);
+/* like: the format of all lines. */
+void cli_lines_init(struct cli_lines *l, const struct ky_format *like, bool json);
+/* Drops lines that are not written. */
+void cli_lines_deinit(struct cli_lines *l);
 
-/*
- * Returns room for the next item, and in *ret_values for its values. The reader uses both until
- * cli_lines_add.
- */
-struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values);
-/* Adds the item, an event. Returns 0, -ENOMEM, or the error of writing, which is permanent. */
+/* Adds the line of l->item, an event. Returns 0, -ENOMEM, or the error of writing. */
 int cli_lines_add(struct cli_lines *l);
-/*
- * Writes all lines that were added. Returns as cli_lines_add. The item of cli_lines_item stays
- * valid, because warnings may come while the reader looks for the next item.
- */
+/* Writes all lines that were added. Returns as cli_lines_add. */
 int cli_lines_flush(struct cli_lines *l);
+
+/* Appends the line of an event: a few bytes of a trace may have megabytes of text. */
+void cli_lines_format(
+	struct ky_format *f, struct ky_buf *to, const struct ky_item *item, bool json);
+/* Writes all of it on standard output. Returns 0 or a negative errno. */
+int cli_lines_write(const char *data, size_t n);
 
 #endif

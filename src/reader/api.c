@@ -395,7 +395,7 @@ KYMO_READER_API int kymo_query_split(
 	struct ky_select *slices;
 	size_t n_slices, i;
 
-	if (ky_query_slices(&query->inside, n, 0, &slices, &n_slices) < 0)
+	if (ky_query_slices(&query->inside, n, 0, 0, &slices, &n_slices) < 0)
 		return -ENOMEM;
 	for (i = 0; i < n_slices; i++) {
 		parts[i] = copy_query(query);

@@ -287,7 +287,7 @@ static size_t cut(const struct ky_query *q, struct ky_select *slices, size_t n, 
 	return k + 1;
 }
 
-int ky_query_slices(const struct ky_query *q, size_t n, size_t readers,
+int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t readers,
 	struct ky_select **ret_slices, size_t *ret_n)
 {
 	struct piece *pieces;
@@ -309,6 +309,8 @@ int ky_query_slices(const struct ky_query *q, size_t n, size_t readers,
 		return -ENOMEM;
 	}
 	n_pieces = list_pieces(q, pieces, &bytes);
+	if (least)
+		n = (size_t)KY_MAX(KY_MIN((uint64_t)n, bytes / least), (uint64_t)1);
 	*ret_n = cut(q, slices, n, readers, pieces, n_pieces, bytes);
 	*ret_slices = slices;
 	free(pieces);

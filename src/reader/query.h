@@ -43,11 +43,11 @@ int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */
 bool ky_query_has(const struct ky_query *q, size_t class_index);
 /*
- * Divides the query's times into slices of about equal work: 1 to n. With readers > 0, the first
- * ones are larger: each is half of what each of so many readers would get of the rest, but not
- * smaller than an nth of all. Returns 0 or -ENOMEM.
+ * Divides the query's times into slices of about equal work: 1 to n, with `least` bytes of packets
+ * each. With readers > 0, the first ones are larger: each is half of what each of so many readers
+ * would get of the rest, but not smaller than an nth of all. Returns 0 or -ENOMEM.
  */
-int ky_query_slices(const struct ky_query *q, size_t n, size_t readers,
+int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t readers,
 	struct ky_select **ret_slices, size_t *ret_n);
 
 /* A cursor with its copies of the query's parts. */

@@ -17,7 +17,7 @@ import tarfile
 import uuid
 
 import kymotest
-from kymotest import CLI, SOURCE, TIMEOUT, Failure, check, equal
+from kymotest import CLI, SANITIZED, SOURCE, TIMEOUT, Failure, check, equal
 
 LTTNG = SOURCE / "test" / "data" / "traces" / "lttng.tar.xz"
 MAGIC = 0xC1FC1FC1
@@ -918,8 +918,41 @@ def test_damage_and_threads(k):
                 p = k.kymo("stat", "--json", trace)
             finally:
                 os.sched_setaffinity(0, cpus)
-            got.append((json.loads(p.stdout), p.stderr))
-        equal(got[1], got[0], f"{name}: all processors, and one")
+            got.append((json.loads(p.stdout), p.stderr, *(on_processors(k, use, trace, *o) for o in ([], ["--format=json"]))))
+        for one, other, what in zip(*got, ("figures", "reports", "text", "JSON")):
+            check(one == other, f"{name}: {what} of all processors, and of one")
+
+
+def on_processors(k, cpus, *options):
+    """The output of view, with its errors between the lines."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+        return raw(k, ["sh", "-c", '"$@" 2>&1', "-", CLI, "view", *options])[0]
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_view_on_processors(k):
+    """All processors print the same lines as one, and report lost events between the same lines."""
+    rng = random.Random(8)
+    streams = {}
+    for i in range(3):
+        s, now = Stream("<", i), rng.randrange(1000)
+        for p in range(60):
+            records, first = [], now
+            for n in range(200 if SANITIZED else 5000):
+                now += rng.randrange(2000)
+                records.append(s.event(0, now, struct.pack("<i", n)))
+            s.packet(b"".join(records), begin=first, discarded=p % 10 == i)
+        streams[f"s{i}"] = s.data
+    trace = write(k.top / "many", metadata("le", numbers(1)), **streams)
+    cpus = os.sched_getaffinity(0)
+    whole = on_processors(k, cpus, trace, "--time=seconds").decode().splitlines()
+    begin, end = (line[1:line.index("]")] for line in (whole[len(whole) // 9], whole[-len(whole) // 9]))
+    check(sum("discarded" in line for line in whole) == 18, "reports of lost events")
+    for options in ([], ["--format=json"], ["--time=relative"], ["-f", "n0 % 7 == 0"], ["--fields=n0"], [f"--begin={begin}", f"--end={end}"]):
+        check(on_processors(k, cpus, trace, *options) == on_processors(k, {min(cpus)}, trace, *options), f"{options}: other lines than on one processor")
 
 
 def test_stat_selection(k):
