@@ -66,19 +66,22 @@ static size_t count_both(
 static double explained_by(const struct ky_search *w, const struct ky_predicate *const both[2],
 	size_t affected, size_t typical)
 {
-	double sums[2] = {0}, parts;
+	double sums[2] = {0}, weights[2] = {0}, parts;
 	size_t n[2] = {0};
 
 	for (size_t i = 0; i < w->n_all; i++) {
 		bool is_in = has_both(w->all[i], both);
 
-		sums[is_in] += ky_finding_ns(w->f, w->all[i]);
+		double weight = ky_group_weight(w->d->group, w->all[i]);
+
+		sums[is_in] += weight * ky_finding_ns(w->f, w->all[i]);
+		weights[is_in] += weight;
 		n[is_in]++;
 	}
 	if (n[0] < 3 || n[1] < 3)
 		return 0;
 	parts = ky_search_contrast(w, affected, typical);
-	return parts * (sums[1] / (double)n[1] - sums[0] / (double)n[0]) /
+	return parts * (sums[1] / weights[1] - sums[0] / weights[0]) /
 	       KY_MAX(1, w->affected_ns - w->typical_ns);
 }
 

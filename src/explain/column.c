@@ -87,6 +87,7 @@ void ky_column_free(struct ky_column *c)
 	free(c->facts);
 	free(c->numbers);
 	free(c->ns);
+	free(c->weights);
 }
 
 bool ky_column_is_presence(const struct ky_trait_key *key)
@@ -110,8 +111,9 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 		.instances = calloc(w->n_all + 1, sizeof(struct ky_instance *)),
 		.facts = calloc(w->n_all + 1, sizeof(struct ky_fact)),
 		.numbers = calloc(w->n_all + 1, sizeof(double)),
-		.ns = calloc(w->n_all + 1, sizeof(double))};
-	if (!c->instances || !c->facts || !c->numbers || !c->ns) {
+		.ns = calloc(w->n_all + 1, sizeof(double)),
+		.weights = calloc(w->n_all + 1, sizeof(double))};
+	if (!c->instances || !c->facts || !c->numbers || !c->ns || !c->weights) {
 		ky_column_free(c);
 		return -ENOMEM;
 	}
@@ -123,6 +125,7 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 		c->instances[c->n] = w->all[i];
 		c->facts[c->n] = *fact;
 		c->numbers[c->n] = ky_column_number(w, c, fact);
+		c->weights[c->n] = ky_group_weight(w->d->group, w->all[i]);
 		c->ns[c->n++] = ky_finding_ns(w->f, w->all[i]);
 	}
 	c->n_values = count_values(c);
@@ -312,21 +315,29 @@ double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
 	return (a - t) / KY_MAX(1, difference);
 }
 
+double ky_column_mean_without(const struct ky_column *c, size_t i, double sum, double weight)
+{
+	double rest = weight - c->weights[i];
+
+	/* Of one alone, or of those that hardly count, nothing else is known. */
+	return rest > 1e-9 * weight ? (sum - c->weights[i] * c->ns[i]) / rest : 0;
+}
+
 double ky_column_explained_by(struct ky_search *w, const struct ky_column *c, const bool *has)
 {
-	double *expected = calloc(c->n + 1, sizeof(*expected)), sums[2] = {0}, explained;
-	size_t n[2] = {0};
+	double *expected = calloc(c->n + 1, sizeof(*expected)), explained;
+	double sums[2] = {0}, weights[2] = {0};
 
 	if (!expected) {
 		w->error = -ENOMEM;
 		return 0;
 	}
 	for (size_t i = 0; i < c->n; i++) {
-		sums[has[i]] += c->ns[i];
-		n[has[i]]++;
+		sums[has[i]] += c->weights[i] * c->ns[i];
+		weights[has[i]] += c->weights[i];
 	}
 	for (size_t i = 0; i < c->n; i++)
-		expected[i] = (sums[has[i]] - c->ns[i]) / (double)KY_MAX(n[has[i]] - 1, (size_t)1);
+		expected[i] = ky_column_mean_without(c, i, sums[has[i]], weights[has[i]]);
 	explained = ky_column_explained(w, c, expected, false);
 	free(expected);
 	return explained;

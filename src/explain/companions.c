@@ -227,18 +227,20 @@ static size_t count_meetings(struct ky_instance *const *v, size_t n, uint32_t na
 /* How much of the difference the means of those that meet it, and of the others, predict. */
 static double explained_by_meeting(const struct ky_search *w, uint32_t name, double contrast)
 {
-	double sums[2] = {0};
+	double sums[2] = {0}, weights[2] = {0};
 	size_t n[2] = {0};
 
 	for (size_t i = 0; i < w->n_all; i++) {
 		bool is_met = meets(w->all[i], name);
+		double weight = ky_group_weight(w->d->group, w->all[i]);
 
-		sums[is_met] += ky_finding_ns(w->f, w->all[i]);
+		sums[is_met] += weight * ky_finding_ns(w->f, w->all[i]);
+		weights[is_met] += weight;
 		n[is_met]++;
 	}
 	if (n[0] < MIN_MEETINGS || n[1] < MIN_MEETINGS)
 		return 0;
-	return contrast * (sums[1] / (double)n[1] - sums[0] / (double)n[0]) /
+	return contrast * (sums[1] / weights[1] - sums[0] / weights[0]) /
 	       KY_MAX(1, w->affected_ns - w->typical_ns);
 }
 

@@ -301,18 +301,31 @@ static double mean_finding(
 	return mean;
 }
 
+static double weighted_mean(const struct ky_difference *d, const struct ky_finding *f,
+	struct ky_instance *const *v, size_t n)
+{
+	double sum = 0, weights = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double weight = ky_group_weight(d->group, v[i]);
+
+		sum += weight * ky_finding_ns(f, v[i]);
+		weights += weight;
+	}
+	return weights > 0 ? sum / weights : 0;
+}
+
 int ky_conditions_find(
 	struct ky_difference *d, struct ky_finding *f, struct ky_instance *const *all, size_t n_all)
 {
 	struct ky_search w = {.x = d->x, .d = d, .f = f, .all = all, .n_all = n_all};
-	double median;
 	int r;
 
 	if (f->affected.n < MIN_AFFECTED || !d->group->n_typical)
 		return 0;
 	w.affected_ns = mean_finding(f, f->affected.v, f->affected.n, &w.affected_median);
 	w.typical_ns = mean_finding(f, d->group->typical, d->group->n_typical, &w.typical_median);
-	w.all_ns = mean_finding(f, all, n_all, &median);
+	w.all_ns = weighted_mean(d, f, all, n_all);
 	r = test_fields(&w);
 	if (!r)
 		r = ky_products_test(&w);

@@ -92,6 +92,9 @@ static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t 
 
 /* --- what is looked at --- */
 
+/* Weight of instances that are in a group, but in no sample: they count if no others do. */
+#define NO_WEIGHT .001
+
 static int choose(struct ky_instance ***v, size_t *n, size_t *cap, struct ky_instance *const *more,
 	size_t n_more)
 {
@@ -101,6 +104,7 @@ static int choose(struct ky_instance ***v, size_t *n, size_t *cap, struct ky_ins
 		if (more[i]->is_chosen)
 			continue;
 		more[i]->is_chosen = true;
+		more[i]->weight = NO_WEIGHT;
 		(*v)[(*n)++] = more[i];
 	}
 	return 0;
@@ -120,6 +124,8 @@ static int choose_sample(
 		r = ky_groups_sample(&sample, &n_sample, each, all->all.n, max);
 	if (!r)
 		r = choose(v, n, cap, sample, n_sample);
+	for (size_t k = 0; k < n_sample; k++)
+		sample[k]->weight = e->sources[1] ? 1 : (double)all->n / (double)n_sample;
 	free(each);
 	free(sample);
 	return r;

@@ -336,6 +336,18 @@ static int add_asked(struct ky_groups *g, struct ky_instances *v, const struct o
 	return r || !v->longest.n ? r : take_longest(&g->v[0], v, s);
 }
 
+static void set_weights(struct ky_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		g->v[i].slow_weight = g->v[i].n_slow ? g->v[i].n_all_slow / (double)g->v[i].n_slow
+						     : 1;
+}
+
+double ky_group_weight(const struct ky_group *group, const struct ky_instance *i)
+{
+	return i->ns >= group->from_ns ? group->slow_weight : i->weight;
+}
+
 int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_slowest *slowest)
 {
 	struct ordered o;
@@ -345,6 +357,7 @@ int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_
 		return r;
 	o.scale = v->all.n ? (double)v->n / (double)v->all.n : 1;
 	r = slowest->kind == KY_SLOWEST_AUTO ? add_all(g, &o) : add_asked(g, v, &o, slowest);
+	set_weights(g);
 	free_ordered(&o);
 	return r;
 }
@@ -362,6 +375,7 @@ int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t
 		return r;
 	o.scale = n_sample ? n_all / (double)n_sample : 1;
 	r = add_all(g, &o);
+	set_weights(g);
 	free_ordered(&o);
 	return r;
 }
@@ -399,6 +413,7 @@ int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_ins
 		snprintf(group->how, sizeof(group->how), "the middle half");
 	}
 	group->is_remarkable = true;
+	group->slow_weight = 1;
 	return r ? r : take_middle(&group->typical, &group->n_typical, typical);
 }
 

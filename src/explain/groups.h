@@ -23,6 +23,7 @@ struct ky_group {
 	struct ky_instance **slow, **typical; /* owned arrays of borrowed instances */
 	size_t n_slow, n_typical;	      /* at most KY_MAX_GROUP each */
 	double n_all_slow;		      /* with those that were not sampled */
+	double slow_weight;		      /* how many of them each of n_slow stands for */
 	double from_ns;			      /* the shortest slow one */
 	double to_ns;			      /* the longest; 0: of all instances */
 	size_t n_longer;		      /* that are neither: left out */
@@ -47,6 +48,11 @@ int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t
 /* The slow ones of v, or its middle half, against the middle half of `typical`. */
 int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
 	const struct ky_slowest *slowest);
+/*
+ * How many instances of the trace this one stands for: all slow ones have an account, or many of
+ * them; of the others, a sample has.
+ */
+double ky_group_weight(const struct ky_group *group, const struct ky_instance *i);
 void ky_group_deinit(struct ky_group *group);
 void ky_groups_deinit(struct ky_groups *g);
 /* Up to max of n instances, those with the smallest random numbers, first. 0 or -ENOMEM. */

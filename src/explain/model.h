@@ -178,6 +178,8 @@ struct ky_instance {
 	uint64_t random;  /* order in which instances are taken into samples */
 	bool is_second;	  /* of the trace to compare with */
 	bool is_chosen;	  /* the rest is filled in */
+	/* How many instances it stands for as one of a sample; ky_group_weight(). */
+	double weight;
 	bool is_closed;
 	bool is_net; /* ns and parts are without loads */
 	KY_VEC(struct ky_part) parts;

@@ -71,6 +71,7 @@ struct ky_column {
 	struct ky_fact *facts; /* owned */
 	double *numbers;       /* owned */
 	double *ns;	       /* owned; what the finding takes in each */
+	double *weights;       /* owned; how many instances of the trace each stands for */
 	size_t n_values;       /* different ones; KY_MANY_VALUES + 1: more than that */
 };
 
@@ -101,6 +102,8 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
  */
 double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
 	const double *expected, bool by_medians);
+/* The mean of others than i, whose weighted sum and weight these are, with i; 0: there are none. */
+double ky_column_mean_without(const struct ky_column *c, size_t i, double sum, double weight);
 /* Likewise, by the means of the other instances that have something, or do not. */
 double ky_column_explained_by(struct ky_search *w, const struct ky_column *c, const bool *has);
 /* Identifiers and counters: they rise with time in their thread, and say what time says. */

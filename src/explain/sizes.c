@@ -10,7 +10,7 @@
 #define MIN_NEAR  3
 
 struct pair {
-	double number, ns;
+	double number, ns, weight;
 	size_t i;
 };
 
@@ -25,6 +25,12 @@ static int compare_pairs(const void *a, const void *b)
 
 struct size_effect {
 	double explained, linear, slope, r2;
+	bool is_supported; /* not by one class alone */
+};
+
+struct classes {
+	double x[N_CLASSES], y[N_CLASSES];
+	size_t n;
 };
 
 /*
@@ -35,39 +41,78 @@ static double predict(const struct pair *pairs, size_t n, size_t i, double *ret_
 {
 	size_t half = KY_MIN(KY_MIN(i, n - 1 - i) / 2, (size_t)MAX_NEAR);
 	size_t width = 2 * KY_MAX(half, (size_t)MIN_NEAR), k = 0, from;
-	double ns[2 * MAX_NEAR + 1], sum = 0;
+	struct ky_weighted near[2 * MAX_NEAR + 1];
+	double sum = 0, weights = 0;
 
 	width = KY_MIN(width, n - 1);
 	from = KY_MIN(i - KY_MIN(i, width / 2), n - 1 - width);
 	for (size_t j = from; j <= from + width; j++) {
 		if (j == i)
 			continue;
-		ns[k++] = pairs[j].ns;
-		sum += pairs[j].ns;
+		near[k++] = (struct ky_weighted){pairs[j].ns, pairs[j].weight};
+		sum += pairs[j].weight * pairs[j].ns;
+		weights += pairs[j].weight;
 	}
-	ky_stats_sort(ns, k);
-	*ret_median = ky_stats_quantile(ns, k, .5);
-	return k ? sum / (double)k : pairs[i].ns;
+	*ret_median = ky_stats_weighted_median(near, k);
+	return k ? sum / weights : pairs[i].ns;
 }
 
-/* A line through the medians of classes of about equal size. -ENOMEM: r2 is -1. */
-static struct ky_stats_line fit_line(const struct pair *pairs, size_t n)
+static bool is_half_as_steep(struct ky_stats_line line, double slope)
 {
-	size_t bins = KY_MAX((size_t)4, KY_MIN((size_t)N_CLASSES, n / 20));
-	double x[N_CLASSES] = {0}, y[N_CLASSES] = {0}, *ns = calloc(n + 1, sizeof(*ns));
+	return slope > 0 ? line.slope > slope / 2 : line.slope < slope / 2;
+}
 
-	for (size_t b = 0; ns && b < bins; b++) {
-		size_t from = b * n / bins, to = (b + 1) * n / bins;
+/* The line through all of these. r2 is -1 without memory. */
+static struct ky_stats_line fit_pairs(const struct pair *pairs, size_t n)
+{
+	double *x = calloc(n + 1, sizeof(*x)), *y = calloc(n + 1, sizeof(*y));
+	struct ky_stats_line line = {.r2 = -1};
+
+	for (size_t i = 0; x && y && i < n; i++) {
+		x[i] = pairs[i].number;
+		y[i] = pairs[i].ns;
+	}
+	if (x && y)
+		line = ky_stats_line(x, y, n);
+	free(x);
+	free(y);
+	return line;
+}
+
+/*
+ * Whether the line does not depend on one class alone, the farthest: that would be a threshold. The
+ * others, or those in the class, make a line that is at least half as steep.
+ */
+static bool is_supported(const struct classes *c, const struct pair *pairs, size_t n, double slope)
+{
+	const double *x = c->x;
+	size_t last = c->n - 1, from;
+	bool is_last = x[last] - x[c->n / 2] > x[c->n / 2] - x[0];
+
+	if (is_half_as_steep(ky_stats_line(x + !is_last, c->y + !is_last, last), slope))
+		return true;
+	from = is_last ? last * n / c->n : 0;
+	return is_half_as_steep(fit_pairs(pairs + from, (is_last ? n : n / c->n) - from), slope);
+}
+
+/* Classes of about equal size: means of their numbers, and medians of their times. */
+static int make_classes(struct classes *c, const struct pair *pairs, size_t n)
+{
+	double *ns = calloc(n + 1, sizeof(*ns));
+
+	*c = (struct classes){.n = KY_MAX((size_t)4, KY_MIN((size_t)N_CLASSES, n / 20))};
+	for (size_t b = 0; ns && b < c->n; b++) {
+		size_t from = b * n / c->n, to = (b + 1) * n / c->n;
 
 		for (size_t i = from; i < to; i++) {
-			x[b] += pairs[i].number / (double)(to - from);
+			c->x[b] += pairs[i].number / (double)(to - from);
 			ns[i] = pairs[i].ns;
 		}
 		ky_stats_sort(ns + from, to - from);
-		y[b] = ky_stats_quantile(ns + from, to - from, .5);
+		c->y[b] = ky_stats_quantile(ns + from, to - from, .5);
 	}
 	free(ns);
-	return ns ? ky_stats_line(x, y, bins) : (struct ky_stats_line){.r2 = -1};
+	return ns ? 0 : -ENOMEM;
 }
 
 static int measure_size(struct ky_search *w, const struct ky_column *c, double mean_a,
@@ -78,27 +123,34 @@ static int measure_size(struct ky_search *w, const struct ky_column *c, double m
 	double *medians = calloc(c->n + 1, sizeof(*medians));
 	double difference = KY_MIN(
 		w->affected_ns - w->typical_ns, w->affected_median - w->typical_median);
-	struct ky_stats_line line = {.r2 = -1};
+	struct ky_stats_line line;
+	struct classes classes;
+	int r = pairs && expected && medians ? 0 : -ENOMEM;
 
-	if (pairs && expected && medians) {
-		for (size_t i = 0; i < c->n; i++)
-			pairs[i] = (struct pair){c->numbers[i], c->ns[i], i};
+	for (size_t i = 0; !r && i < c->n; i++)
+		pairs[i] = (struct pair){c->numbers[i], c->ns[i], c->weights[i], i};
+	if (!r) {
 		qsort(pairs, c->n, sizeof(*pairs), compare_pairs);
+		r = make_classes(&classes, pairs, c->n);
+	}
+	if (!r) {
 		for (size_t i = 0; i < c->n; i++)
 			expected[pairs[i].i] = predict(pairs, c->n, i, &medians[pairs[i].i]);
-		line = fit_line(pairs, c->n);
+		line = ky_stats_line(classes.x, classes.y, classes.n);
 		*ret = (struct size_effect){
 			.explained = KY_MAX(ky_column_explained(w, c, expected, false),
 				ky_column_explained(w, c, medians, true)),
 			.slope = line.slope,
 			.r2 = line.r2,
+			.is_supported = c->is_degree ||
+					is_supported(&classes, pairs, c->n, line.slope),
 			.linear = line.slope * (mean_a - mean_t) / KY_MAX(1, difference),
 		};
 	}
 	free(medians);
 	free(pairs);
 	free(expected);
-	return line.r2 < 0 ? -ENOMEM : 0;
+	return r;
 }
 
 /* At least, or at most, this value: in parts a of affected and b of typical instances. */
@@ -246,8 +298,8 @@ static int test_pause(struct ky_search *w, const struct ky_column *c, const doub
 
 static bool is_growth(const struct size_effect *e)
 {
-	return is_law(e) ||
-	       (e->r2 > .85 && e->linear > .4 && (e->explained > .3 || e->linear > .7));
+	return e->is_supported && (is_law(e) || (e->r2 > .85 && e->linear > .4 &&
+							(e->explained > .3 || e->linear > .7)));
 }
 
 static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t key,

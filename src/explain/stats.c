@@ -35,6 +35,28 @@ double ky_stats_quantile(const double *sorted, size_t n, double q)
 	return n ? sorted[KY_MIN(n - 1, (size_t)(q * (double)n))] : 0;
 }
 
+static int compare_weighted(const void *a, const void *b)
+{
+	const struct ky_weighted *x = a, *y = b;
+
+	return (x->v > y->v) - (x->v < y->v);
+}
+
+double ky_stats_weighted_median(struct ky_weighted *v, size_t n)
+{
+	double half = 0, sum = 0;
+	size_t i = 0;
+
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof(*v), compare_weighted);
+	for (size_t k = 0; k < n; k++)
+		half += v[k].weight / 2;
+	while (i + 1 < n && (sum += v[i].weight) <= half)
+		i++;
+	return v[i].v;
+}
+
 static int compare_ranked(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;

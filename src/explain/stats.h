@@ -13,6 +13,12 @@ double ky_stats_mean(const double *v, size_t n);
 void ky_stats_sort(double *v, size_t n);
 /* The value at part q (0 .. 1) of a sorted array; 0 if it is empty. */
 double ky_stats_quantile(const double *sorted, size_t n, double q);
+/* A value that stands for `weight` of its kind. */
+struct ky_weighted {
+	double v, weight;
+};
+/* Sorts in place. The least value that, with those below, has more than half of the weight. */
+double ky_stats_weighted_median(struct ky_weighted *v, size_t n);
 /*
  * P that values of a are as much greater than those of b by chance: Mann-Whitney's U, normal
  * approximation with ties and continuity correction. 1 if either is empty. -1 without memory.

@@ -8,6 +8,7 @@
 #define MIN_SIZE   5   /* instances */
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
+#define MAX_VALUES 12  /* that are tried two at a time */
 
 /* A way to pick instances: a value, a size from `from` to `to`, how often something comes. */
 struct pick {
@@ -17,6 +18,7 @@ struct pick {
 	bool is_size;
 	struct ky_fact fact;
 	double from, to;
+	const struct pick *other; /* that must pick the instance, too; or NULL */
 };
 
 #define POSITION_IN_TRACE  UINT32_MAX
@@ -27,6 +29,9 @@ struct search {
 	const struct ky_group *group;
 	struct ky_instance *const *all;
 	size_t n_all, n_tests;
+	struct pick values[MAX_VALUES]; /* that slow ones have more often than typical ones */
+	double contrasts[MAX_VALUES];
+	size_t n_values;
 	struct pick best;
 	size_t best_size;
 	double best_p;
@@ -52,6 +57,8 @@ static bool is_picked(const struct ky_instance *i, const struct pick *p)
 	const struct ky_part *part = p->component ? ky_instance_part(i, p->component) : NULL;
 	double size;
 
+	if (p->other && !is_picked(i, p->other))
+		return false;
 	if (p->company)
 		return ky_instance_company(i, p->company) >= .5;
 	if (p->component)
@@ -80,19 +87,21 @@ static bool is_slow(const struct search *s, const struct ky_instance *i)
 
 static void try_pick(struct search *s, const struct pick *p)
 {
-	size_t slow = count_picked(s->group->slow, s->group->n_slow, p), n = 0, hits = 0, typical;
-	double chance;
+	size_t slow = count_picked(s->group->slow, s->group->n_slow, p), typical;
+	double n = 0, hits = 0, chance;
 
 	s->n_tests++;
 	if (slow < MIN_SIZE || (double)slow < MIN_PART * (double)s->group->n_slow)
 		return;
 	for (size_t i = 0; i < s->n_all; i++) {
+		double weight = ky_group_weight(s->group, s->all[i]);
+
 		if (!is_picked(s->all[i], p))
 			continue;
-		n++;
-		hits += is_slow(s, s->all[i]);
+		n += weight;
+		hits += is_slow(s, s->all[i]) ? weight : 0;
 	}
-	if ((double)hits < MIN_PURITY * (double)n || slow < s->best_size)
+	if (hits < MIN_PURITY * n || slow < s->best_size)
 		return;
 	typical = count_picked(s->group->typical, s->group->n_typical, p);
 	chance = ky_stats_fisher(slow, s->group->n_slow, typical, s->group->n_typical);
@@ -103,6 +112,41 @@ static void try_pick(struct search *s, const struct pick *p)
 	s->best = *p;
 	s->best_size = slow;
 	s->best_p = chance;
+}
+
+/* Keeps the values with the greatest contrasts. */
+static void keep_value(struct search *s, const struct pick *p)
+{
+	double slow = (double)count_picked(s->group->slow, s->group->n_slow, p);
+	double typical = (double)count_picked(s->group->typical, s->group->n_typical, p);
+	double contrast = slow / (double)s->group->n_slow -
+			  typical / KY_MAX(1, (double)s->group->n_typical);
+	size_t at = s->n_values;
+
+	if (s->n_values == MAX_VALUES) {
+		at = 0;
+		for (size_t i = 1; i < MAX_VALUES; i++)
+			at = s->contrasts[i] < s->contrasts[at] ? i : at;
+		if (contrast <= s->contrasts[at])
+			return;
+	} else {
+		s->n_values++;
+	}
+	s->values[at] = *p;
+	s->contrasts[at] = contrast;
+}
+
+static void try_pairs(struct search *s)
+{
+	for (size_t i = 0; i < s->n_values; i++) {
+		for (size_t k = i + 1; k < s->n_values; k++) {
+			struct pick p = s->values[i];
+
+			p.other = &s->values[k];
+			if (p.key != p.other->key)
+				try_pick(s, &p);
+		}
+	}
 }
 
 static int compare_facts(const void *a, const void *b)
@@ -130,8 +174,12 @@ static int try_values(struct search *s, uint32_t key)
 	for (size_t i = 0, j; i < n; i = j) {
 		for (j = i; j < n && !ky_fact_compare(&facts[i], &facts[j]);)
 			j++;
-		if (j - i >= least)
-			try_pick(s, &(struct pick){.key = key, .fact = facts[i]});
+		if (j - i >= least) {
+			const struct pick p = {.key = key, .fact = facts[i]};
+
+			try_pick(s, &p);
+			keep_value(s, &p);
+		}
 	}
 	free(facts);
 	return 0;
@@ -222,5 +270,7 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 		r = try_sizes(&s, POSITION_IN_TRACE);
 	if (!r)
 		r = try_sizes(&s, POSITION_IN_THREAD);
+	if (!s.best_size)
+		try_pairs(&s);
 	return r || !s.best_size ? r : take_picked(ret, &s);
 }

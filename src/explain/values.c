@@ -9,7 +9,7 @@
 struct value {
 	struct ky_fact fact;
 	size_t affected, typical, n;
-	double ns; /* sum over all instances */
+	double ns, weight; /* sums over all instances, by their weights */
 };
 
 struct values {
@@ -50,7 +50,8 @@ static int collect_values(
 		if (!v)
 			continue;
 		v->n++;
-		v->ns += c->ns[i];
+		v->ns += c->weights[i] * c->ns[i];
+		v->weight += c->weights[i];
 	}
 	for (size_t i = 0; i < w->f->affected.n + w->d->group->n_typical; i++) {
 		bool is_affected = i < w->f->affected.n;
@@ -88,7 +89,7 @@ struct picked {
  */
 static bool is_long_value(const struct ky_search *w, const struct value *v)
 {
-	return v->ns / (double)v->n >= w->typical_ns + .25 * (w->affected_ns - w->typical_ns);
+	return v->ns / v->weight >= w->typical_ns + .25 * (w->affected_ns - w->typical_ns);
 }
 
 static int pick_values(const struct ky_search *w, struct values *values, struct picked *picked)
@@ -145,45 +146,43 @@ static bool is_telling(const struct ky_search *w, const struct picked *p)
 }
 
 struct timed {
-	double number, ns;
-	size_t i;
+	size_t value, i;
 };
 
-static int compare_times(const void *a, const void *b)
+static int compare_timed(const void *a, const void *b)
 {
 	const struct timed *x = a, *y = b;
 
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
 	return (x->i > y->i) - (x->i < y->i);
 }
 
-/* Sorts the times of the instances with each value; medians by instance. */
+/* The medians of the times of the instances with each value; by instance. */
 static int find_medians(
 	struct ky_search *w, const struct ky_column *c, struct values *values, double *medians)
 {
-	struct timed *pairs = calloc(c->n + 1, sizeof(*pairs));
+	struct timed *v = calloc(c->n + 1, sizeof(*v));
+	struct ky_weighted *ns = calloc(c->n + 1, sizeof(*ns));
 
-	if (!pairs)
-		return -ENOMEM;
-	for (size_t i = 0; i < c->n; i++) {
-		const struct value *v = find_value(values, &c->facts[i]);
+	for (size_t i = 0; v && ns && i < c->n; i++)
+		v[i] = (struct timed){(size_t)(find_value(values, &c->facts[i]) - values->v.v), i};
+	if (v && ns)
+		qsort(v, c->n, sizeof(*v), compare_timed);
+	for (size_t from = 0, to; v && ns && from < c->n; from = to) {
+		double median = w->typical_median;
 
-		pairs[i] = (struct timed){v ? (double)(v - values->v.v) : -1, c->ns[i], i};
-	}
-	qsort(pairs, c->n, sizeof(*pairs), compare_times);
-	for (size_t from = 0, to; from < c->n; from = to) {
-		for (to = from; to < c->n && pairs[to].number == pairs[from].number;)
-			to++;
+		for (to = from; to < c->n && v[to].value == v[from].value; to++)
+			ns[to] = (struct ky_weighted){c->ns[v[to].i], c->weights[v[to].i]};
 		/* A value that comes once or twice predicts nothing. */
+		if (to - from > 2)
+			median = ky_stats_weighted_median(ns + from, to - from);
 		for (size_t i = from; i < to; i++)
-			medians[pairs[i].i] = to - from > 2 ? pairs[(from + to) / 2].ns
-							    : w->typical_median;
+			medians[v[i].i] = median;
 	}
-	free(pairs);
-	return 0;
+	free(v);
+	free(ns);
+	return v && ns ? 0 : -ENOMEM;
 }
 
 /* The mean time of the other instances with the same value, or their median. */
@@ -198,7 +197,8 @@ static double explained_by_values(
 	for (size_t i = 0; i < c->n && !w->error; i++) {
 		const struct value *v = find_value(values, &c->facts[i]);
 
-		expected[i] = v && v->n > 2 ? (v->ns - c->ns[i]) / (double)(v->n - 1) : w->all_ns;
+		expected[i] = v && v->n > 2 ? ky_column_mean_without(c, i, v->ns, v->weight)
+					    : w->all_ns;
 	}
 	if (!w->error)
 		explained = KY_MAX(ky_column_explained(w, c, expected, false),

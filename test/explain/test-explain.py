@@ -152,6 +152,27 @@ def test_degrees():
           " — the smaller prio, the longer")
 
 
+def test_two_values_of_many():
+    """All slow instances have an account, and a sample of the others: slow ones are still few."""
+    def fields(p, i):
+        return {"vip": int(p.r.random() < .08), "after_hours": int(p.r.random() < .08)}
+
+    def work(p, i, f):
+        p.spend(500 if f["vip"] and f["after_hours"] else p.r.uniform(150, 250) if p.r.random() < .005 else 1)
+    check(Program(44, n=40000).make(work, fields), "when vip = 1 and after_hours = 1")
+
+
+def test_large_numbers():
+    """Those above a limit take longer, however far above it they are: that is no growth."""
+    def fields(p, i):
+        return {"image": int(10 ** p.r.uniform(4, 5)) if p.r.random() < .07 else p.r.randrange(250)}
+
+    def work(p, i, f):
+        p.spend(1200 if f["image"] >= 1000 else 1)
+    first = explain(Program(45, n=2000).make(work, fields), "shop:checkout")["first_line"]
+    assert "when image ≥ " in first and "grows with" not in first, first
+
+
 def test_reason_of_a_pause():
     """A pause follows an event, which is named with it."""
     def work(p, i, f):
