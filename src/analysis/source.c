@@ -62,6 +62,8 @@ static const char *const field_names[KY_N_FIELDS][3] = {
 	[KY_FIELD_ADDRESS] = {"addr"},
 	[KY_FIELD_DEVICE] = {"dev"},
 	[KY_FIELD_COUNTER] = {"counter"},
+	[KY_FIELD_SIZE] = {"size"},
+	[KY_FIELD_NMEMB] = {"nmemb"},
 };
 
 /* Contexts are not fields of the event: a field "tid" of sched_waking is another thread's. */

@@ -54,6 +54,8 @@ enum ky_event_field {
 	KY_FIELD_ADDRESS, /* of the function */
 	KY_FIELD_DEVICE,
 	KY_FIELD_COUNTER,
+	KY_FIELD_SIZE,
+	KY_FIELD_NMEMB, /* of calloc, whose size is that of one element */
 	KY_N_FIELDS,
 };
 

@@ -74,6 +74,7 @@ static void close_instance(struct ky_account *a, struct ky_instance *i)
 	static const char ends[] = "(no event of its thread)";
 	int64_t rest = i->end_ns - i->begin_ns;
 
+	ky_traits_end_allocations(a, i);
 	for (size_t k = 0; k < i->parts.n; k++)
 		rest -= i->parts.v[k].ns;
 	if (rest) {
@@ -172,6 +173,10 @@ static void add_thread_event(
 		break;
 	case KY_EVENT_RAISE:
 		ky_scheduler_raise(a, t, e);
+		break;
+	case KY_EVENT_ALLOC:
+		for (size_t i = 0; i < t->active.n; i++)
+			ky_traits_add_allocation(t->active.v[i]->instance, e);
 		break;
 	default:
 		break;

@@ -148,6 +148,9 @@ void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 /* The first event of each name inside; of spans, until a longer one ends. */
 void ky_traits_add_inner(
 	struct ky_account *a, struct ky_window *w, const struct ky_source_event *e);
+/* Keeps the size of the largest allocation; at the end of the instance it becomes a fact. */
+void ky_traits_add_allocation(struct ky_instance *i, const struct ky_source_event *e);
+void ky_traits_end_allocations(struct ky_account *a, struct ky_instance *i);
 /* The span of that index in the stack ends: keeps its fields if it is the longest of its name. */
 void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size_t n,
 	const struct ky_source_event *e);

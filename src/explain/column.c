@@ -382,20 +382,36 @@ bool ky_column_rises(const struct ky_column *c)
 	return n_groups && sum / (double)n_groups > 0.9;
 }
 
-bool ky_column_is_duration(const struct ky_column *c)
-{
-	double *ratios = calloc(c->n + 1, sizeof(*ratios)), low, high;
-	size_t n = 0;
+#define SAME_RATIO 1.4
 
-	if (!ratios)
-		return true;
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->numbers[i] > 0)
-			ratios[n++] = c->instances[i]->ns / c->numbers[i];
+/* Sorted ratios of time and number of instances of at least that length; NULL without memory. */
+static double *find_ratios(const struct ky_column *c, double from_ns, size_t *ret_n)
+{
+	double *ratios = calloc(c->n + 1, sizeof(*ratios));
+
+	*ret_n = 0;
+	for (size_t i = 0; ratios && i < c->n; i++) {
+		if (c->numbers[i] > 0 && c->instances[i]->ns >= from_ns)
+			ratios[(*ret_n)++] = c->instances[i]->ns / c->numbers[i];
 	}
-	ky_stats_sort(ratios, n);
-	low = ky_stats_quantile(ratios, n, .1);
-	high = ky_stats_quantile(ratios, n, .9);
-	free(ratios);
-	return (double)n > .8 * (double)c->n && high < 1.4 * low;
+	if (ratios)
+		ky_stats_sort(ratios, *ret_n);
+	return ratios;
+}
+
+bool ky_column_is_duration(const struct ky_search *w, const struct ky_column *c)
+{
+	size_t n, n_slow;
+	double *all = find_ratios(c, 0, &n);
+	double *slow = find_ratios(c, w->d->group->from_ns, &n_slow);
+	double low = all ? ky_stats_quantile(all, n, .1) : 0;
+	double high = all ? ky_stats_quantile(all, n, .9) : 0;
+	/* Numbers that hardly differ, of instances that hardly differ, have one ratio by chance. */
+	double of_slow = slow ? ky_stats_quantile(slow, n_slow, .5) : 0;
+	bool has_memory = all && slow;
+
+	free(all);
+	free(slow);
+	return !has_memory || ((double)n > .8 * (double)c->n && high < SAME_RATIO * low &&
+				      of_slow * SAME_RATIO > low && of_slow < SAME_RATIO * high);
 }

@@ -57,7 +57,8 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		r = ky_residues_test(w, &c, key);
 	if (!r && c.is_number && (c.key.kind == KY_TRAIT_BEGIN || c.key.kind == KY_TRAIT_END))
 		r = ky_sums_test(w, &c);
-	if (!r && !is_length && c.n_values > 1 && c.key.kind != KY_TRAIT_PAUSE)
+	if (!r && !is_length && c.n_values > 1 && c.key.kind != KY_TRAIT_PAUSE &&
+		(!c.key.name || c.key.name != w->x->largest_allocation))
 		r = ky_values_test(w, &c, key);
 	if (!r && !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES)
 		r = ky_affixes_test(w, &c, key);

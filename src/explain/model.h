@@ -175,9 +175,10 @@ struct ky_instance {
 	uint32_t thread, end_thread;
 	uint32_t ordinal, thread_ordinal, process_ordinal; /* by their begins, from 0 */
 	int64_t pause_ns; /* since the end of the one before in its thread; -1: there is none */
-	uint64_t random;  /* order in which instances are taken into samples */
-	bool is_second;	  /* of the trace to compare with */
-	bool is_chosen;	  /* the rest is filled in */
+	double largest_allocation; /* bytes; 0: there is none */
+	uint64_t random;	   /* order in which instances are taken into samples */
+	bool is_second;		   /* of the trace to compare with */
+	bool is_chosen;		   /* the rest is filled in */
 	/* How many instances it stands for as one of a sample; ky_group_weight(). */
 	double weight;
 	bool is_closed;
@@ -238,8 +239,9 @@ struct ky_explain {
 	struct ky_htab by_key;
 	KY_VEC(struct ky_company_name) company; /* in the order in which they were met */
 	uint32_t span;				/* the name asked for */
-	int64_t sample_ns; /* between CPU samples of a thread that runs; 0: none */
-	uint32_t unseen;   /* the name of time without any event of the thread; 0: none */
+	int64_t sample_ns;	     /* between CPU samples of a thread that runs; 0: none */
+	uint32_t unseen;	     /* the name of time without any event of the thread; 0: none */
+	uint32_t largest_allocation; /* a name, whose size is a fact; 0: there is none */
 	bool is_async;
 	bool has_others; /* there are gaps in what is known of the processors */
 };

@@ -109,7 +109,7 @@ double ky_column_explained_by(struct ky_search *w, const struct ky_column *c, co
 /* Identifiers and counters: they rise with time in their thread, and say what time says. */
 bool ky_column_rises(const struct ky_column *c);
 /* A field of the end like elapsed_us: proportional to the duration. */
-bool ky_column_is_duration(const struct ky_column *c);
+bool ky_column_is_duration(const struct ky_search *w, const struct ky_column *c);
 
 /* --- the kinds: 0 or -ENOMEM --- */
 

@@ -349,7 +349,7 @@ int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	if (c->n_values > KY_MANY_VALUES && c->n > 20 && ky_column_rises(c))
 		return 0;
 	if (c->key.kind >= KY_TRAIT_CONTEXT && c->key.kind != KY_TRAIT_PAUSE &&
-		ky_column_is_duration(c))
+		ky_column_is_duration(w, c))
 		return 0;
 	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);
 	b = ky_column_numbers(w, c, key, w->d->group->typical, w->d->group->n_typical, &nb);

@@ -132,6 +132,26 @@ void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct
 			number_fact(1));
 }
 
+void ky_traits_add_allocation(struct ky_instance *i, const struct ky_source_event *e)
+{
+	double size = (double)ky_source_number(e, KY_FIELD_SIZE, 0) *
+		      (double)ky_source_number(e, KY_FIELD_NMEMB, 1);
+
+	i->largest_allocation = KY_MIN(KY_MAX(i->largest_allocation, size), 1e18);
+}
+
+void ky_traits_end_allocations(struct ky_account *a, struct ky_instance *i)
+{
+	struct ky_trait_key key = {.kind = KY_TRAIT_INNER};
+
+	if (i->largest_allocation <= 0)
+		return;
+	key.name = a->x->largest_allocation = ky_texts_add(
+		&a->x->names, "the largest allocation", 22);
+	key.field = ky_texts_add(&a->x->names, "size", 4);
+	ky_traits_add_fact(a, i, key, number_fact((int64_t)i->largest_allocation));
+}
+
 /* Whether the call is the longest of its name that ended in the instance. */
 static bool is_longest(struct ky_account *a, struct ky_instance *i, uint32_t name, int64_t ns)
 {

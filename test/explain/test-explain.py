@@ -318,6 +318,17 @@ def test_pause_between_allocations():
     check(Program(5, n=300).make(work), "in shop:checkout no event comes between two allocations for ")
 
 
+def test_large_allocation():
+    """The size of the largest allocation is the reason, whichever it is of several."""
+    def work(p, i, f):
+        large = p.r.random() < .05
+        for size in (100, 9000000 + p.r.randrange(9) * 1000 if large else 200 + p.r.randrange(50), 50):
+            p.event("libc:calloc", nmemb=size, size=1)
+        p.spend(3000 if large else 100)
+        p.event("libc:free", ptr=1)
+    check(Program(5, n=300).make(work), " size of the largest allocation")
+
+
 def test_value():
     def work(p, i, f):
         p.spend(800 if f["tenant"] == "initech" else 30)
