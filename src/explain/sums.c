@@ -97,7 +97,7 @@ static double spread(double *v, size_t n)
 	       KY_MAX(1e-9, ky_stats_quantile(v, n, .5));
 }
 
-/* A timer, or each 64th, has sums that are nearly the same, too: but then its times are more so. */
+/* Of a timer, or each 64th, sums are nearly the same, too; but so are its times or its counts. */
 static bool is_by_sum(const struct gap *gaps, size_t n, double *scratch)
 {
 	double spreads[3];
@@ -107,7 +107,7 @@ static bool is_by_sum(const struct gap *gaps, size_t n, double *scratch)
 			scratch[i] = k == 0 ? gaps[i].sum : k == 1 ? gaps[i].n : gaps[i].ns;
 		spreads[k] = spread(scratch, n);
 	}
-	return spreads[0] <= LESS * KY_MIN(spreads[1], spreads[2]);
+	return spreads[0] < LESS * KY_MIN(spreads[1], spreads[2]);
 }
 
 static void add_sum(struct ky_search *w, const struct ky_column *c, double p, double part,

@@ -413,6 +413,8 @@ def test_sum():
     first = kymo("explain", Program(112, threads=1, n=1600).make(lambda p, i, f: p.spend(30 if i % 40 else 900), draw),
                  "--span=shop:checkout").splitlines()[0]
     assert "each 40th" in first and "adds up" not in first, first
+    by_turns = Program(113, threads=1, n=800).make(lambda p, i, f: p.spend(700 if i % 10 == 7 else 30), lambda p, i: {"actor": i % 10})
+    check(by_turns, "when actor = 7 (")
 
 
 def test_turn():
