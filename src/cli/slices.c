@@ -19,7 +19,7 @@
 #if KY_SANITIZED
 #define SLICE_MIN ((uint64_t)1) /* so that tests have many */
 #else
-#define SLICE_MIN ((uint64_t)1024 << 10) /* bytes: smaller ones cost more than they gain */
+#define SLICE_MIN ((uint64_t)512 << 10) /* bytes: smaller ones cost more than they gain */
 #endif
 #define SLICE_MAX     ((uint64_t)4 << 20)
 #define BORDERS	      4 /* a slice has so many times the packets that its borders cut */
