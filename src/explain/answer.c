@@ -131,6 +131,8 @@ static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 		}
 	}
 	put_brief(b, best, " — ");
+	if (f->other.text)
+		put_brief(b, &f->other, ", or ");
 }
 
 static double percent(double share)

@@ -52,6 +52,11 @@ static bool has_both(const struct ky_instance *i, const struct ky_predicate *con
 	return has(i, both[0]) && has(i, both[1]);
 }
 
+static bool has_these(const void *arg, const struct ky_instance *i)
+{
+	return has_both(i, arg);
+}
+
 static size_t count_both(
 	struct ky_instance *const *v, size_t n, const struct ky_predicate *const both[2])
 {
@@ -113,6 +118,7 @@ static void add_both(struct ky_search *w, const struct ky_predicate *const both[
 	put_predicate(&b, w, both[1]);
 	c.n_brief = b.len;
 	ky_search_put_counts(&b, w, affected, typical);
+	c.has = ky_search_mark(w, has_these, both);
 	ky_search_add(w, c, &b);
 }
 

@@ -291,6 +291,12 @@ static void put_company(
 	ky_buf_printf(b, "%s is in %s", text, ky_texts_get(&x->names, name));
 }
 
+/* Whether the span, whose name this is, runs for half of the time. */
+static bool has_company(const void *arg, const struct ky_instance *i)
+{
+	return ky_instance_company(i, *(const uint32_t *)arg) >= .5;
+}
+
 static void add_companions(struct ky_search *w, const struct companion best[2])
 {
 	struct ky_condition condition = {.p = best[0].p,
@@ -310,6 +316,7 @@ static void add_companions(struct ky_search *w, const struct companion best[2])
 	condition.n_brief = b.len;
 	ky_buf_printf(&b, " (%.0f %% of their time, %.0f %% of typical ones')",
 		100 * best[0].affected, 100 * best[0].typical);
+	condition.has = ky_search_mark(w, has_company, &best[0].name);
 	ky_search_add(w, condition, &b);
 }
 

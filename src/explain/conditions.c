@@ -16,9 +16,19 @@ void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *te
 	c.explained = KY_MIN(c.explained, 1);
 	ky_buf_deinit(text);
 	if (!c.text || ky_vec_add(&w->found, c) < 0) {
-		free(c.text);
+		ky_condition_deinit(&c);
 		w->error = -ENOMEM;
 	}
+}
+
+uint8_t *ky_search_mark(const struct ky_search *w,
+	bool (*has)(const void *arg, const struct ky_instance *i), const void *arg)
+{
+	uint8_t *marks = calloc(w->f->affected.n + 1, 1);
+
+	for (size_t i = 0; marks && i < w->f->affected.n; i++)
+		marks[i] = has(arg, w->f->affected.v[i]);
+	return marks;
 }
 
 void ky_search_put_counts(
@@ -259,7 +269,7 @@ static int choose(struct ky_search *w, bool with_times)
 		if (w->found.v[i].p * (double)KY_MAX(w->n_tests, (size_t)1) < KY_ALPHA)
 			w->found.v[n++] = w->found.v[i];
 		else
-			free(w->found.v[i].text);
+			ky_condition_deinit(&w->found.v[i]);
 	}
 	w->found.n = n;
 	find_evidence(w);
@@ -268,7 +278,7 @@ static int choose(struct ky_search *w, bool with_times)
 	for (size_t i = w->found.n; i-- > MAX_CONDITIONS;) {
 		if (w->found.v[i].about == KY_ABOUT_COMPANY)
 			continue;
-		free(w->found.v[i].text);
+		ky_condition_deinit(&w->found.v[i]);
 		w->found.v[i] = w->found.v[--w->found.n];
 	}
 	for (n = 0; n < w->found.n && !w->found.v[n].is_evidence;)
@@ -316,7 +326,7 @@ static double weighted_mean(const struct ky_difference *d, const struct ky_findi
 	return weights > 0 ? sum / weights : 0;
 }
 
-int ky_conditions_find(
+static int find_all(
 	struct ky_difference *d, struct ky_finding *f, struct ky_instance *const *all, size_t n_all)
 {
 	struct ky_search w = {.x = d->x, .d = d, .f = f, .all = all, .n_all = n_all};
@@ -338,4 +348,53 @@ int ky_conditions_find(
 		r = choose(&w, !is_of_two_traces(&w));
 	ky_vec_deinit(&w.found);
 	return r;
+}
+
+#define MIN_OTHERS	 5   /* instances that lack the first condition */
+#define MIN_OTHER_PART	 .15 /* of the affected ones */
+#define MIN_OTHER_REASON .6  /* that their condition explains, and of the contrast */
+
+static bool is_other_reason(const struct ky_condition *c)
+{
+	return !c->is_evidence && c->has && c->explained >= MIN_OTHER_REASON &&
+	       c->contrast >= MIN_OTHER_REASON && c->about != KY_ABOUT_THREAD &&
+	       c->about != KY_ABOUT_CPU;
+}
+
+/* Looks for the condition of the instances that lack the first one: two causes may be at work. */
+static int find_other(
+	struct ky_difference *d, struct ky_finding *f, struct ky_instance *const *all, size_t n_all)
+{
+	const struct ky_condition *first = f->conditions.v;
+	struct ky_finding rest = *f;
+	int r = 0;
+
+	memset(&rest.affected, 0, sizeof(rest.affected));
+	memset(&rest.conditions, 0, sizeof(rest.conditions));
+	for (size_t i = 0; i < f->affected.n && !r; i++) {
+		if (!first->has[i])
+			r = ky_vec_add(&rest.affected, f->affected.v[i]);
+	}
+	if (!r && (double)rest.affected.n >=
+			  KY_MAX(MIN_OTHERS, MIN_OTHER_PART * (double)f->affected.n))
+		r = find_all(d, &rest, all, n_all);
+	if (!r && rest.conditions.n && is_other_reason(&rest.conditions.v[0])) {
+		f->other = rest.conditions.v[0];
+		rest.conditions.v[0] = (struct ky_condition){0};
+	}
+	for (size_t i = 0; i < rest.conditions.n; i++)
+		ky_condition_deinit(&rest.conditions.v[i]);
+	ky_vec_deinit(&rest.conditions);
+	ky_vec_deinit(&rest.affected);
+	return r;
+}
+
+int ky_conditions_find(
+	struct ky_difference *d, struct ky_finding *f, struct ky_instance *const *all, size_t n_all)
+{
+	int r = find_all(d, f, all, n_all);
+
+	if (r || !f->conditions.n || !f->conditions.v[0].has || f->conditions.v[0].is_evidence)
+		return r;
+	return find_other(d, f, all, n_all);
 }

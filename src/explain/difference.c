@@ -178,12 +178,20 @@ static int add_children(struct work *w)
 	return 0;
 }
 
+void ky_condition_deinit(struct ky_condition *c)
+{
+	free(c->text);
+	free(c->has);
+	*c = (struct ky_condition){0};
+}
+
 static struct ky_finding *free_finding(struct ky_finding *f)
 {
 	if (!f)
 		return NULL;
 	for (size_t i = 0; i < f->conditions.n; i++)
-		free(f->conditions.v[i].text);
+		ky_condition_deinit(&f->conditions.v[i]);
+	ky_condition_deinit(&f->other);
 	for (size_t i = 0; i < f->evidence.n; i++)
 		free(f->evidence.v[i]);
 	ky_vec_deinit(&f->conditions);

@@ -52,6 +52,7 @@ struct ky_condition {
 		KY_ABOUT_COMPANY,
 		KY_ABOUT_TIME,
 	} about;
+	uint8_t *has;	  /* owned: 1 for each affected instance that has it; NULL: not known */
 	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
 	bool is_evidence; /* it does not enter the sentence, and makes no finding */
 };
@@ -80,8 +81,9 @@ struct ky_finding {
 	char *executed;	  /* what CPU samples say of it: owned, or NULL */
 	bool is_executed; /* in shorter instances they say something else */
 	KY_VEC(struct ky_condition) conditions;
-	char *clause;		 /* owned */
-	KY_VEC(char *) evidence; /* owned */
+	struct ky_condition other; /* of those that lack the first condition; text NULL: none */
+	char *clause;		   /* owned */
+	KY_VEC(char *) evidence;   /* owned */
 };
 
 struct ky_difference {
@@ -102,6 +104,7 @@ int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const stru
 	struct ky_instance *const *all, size_t n_all);
 void ky_difference_deinit(struct ky_difference *d);
 
+void ky_condition_deinit(struct ky_condition *c);
 bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key *key);
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
 /* A wait: for a mutex, a condition, a processor, a thread. */

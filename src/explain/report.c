@@ -135,6 +135,8 @@ static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
 	ky_buf_printf(b, "%2u. %3.0f %%  %s", number, 100 * f->share, f->clause);
 	if (f->conditions.n)
 		ky_buf_printf(b, " — %s", f->conditions.v[0].text);
+	if (f->other.text)
+		ky_buf_printf(b, ", or %s", f->other.text);
 	ky_buf_puts(b, "\n         ");
 	for (size_t i = 0; i < f->evidence.n; i++)
 		ky_buf_printf(b, "%s; ", f->evidence.v[i]);
@@ -341,6 +343,12 @@ static void put_json_finding(struct ky_buf *b, const struct ky_explanation *e,
 		put_string(b, f->conditions.v[i].text);
 		ky_buf_printf(b, ", \"explained\": %.4g, \"p\": %.3g}",
 			f->conditions.v[i].explained, f->conditions.v[i].p);
+	}
+	if (f->other.text) {
+		ky_buf_puts(b, ", {\"text\": ");
+		put_string(b, f->other.text);
+		ky_buf_printf(b, ", \"explained\": %.4g, \"p\": %.3g, \"of_rest\": true}",
+			f->other.explained, f->other.p);
 	}
 	ky_buf_printf(b,
 		"], \"example\": {\"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64

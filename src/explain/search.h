@@ -44,6 +44,9 @@ struct ky_search {
  * text.
  */
 void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *text);
+/* Which affected instances have it, for a condition; NULL without memory. The caller frees it. */
+uint8_t *ky_search_mark(const struct ky_search *w,
+	bool (*has)(const void *arg, const struct ky_instance *i), const void *arg);
 /* " (35 of 38 of these, 0 % of typical ones)". */
 void ky_search_put_counts(
 	struct ky_buf *b, const struct ky_search *w, size_t affected, size_t typical);

@@ -230,8 +230,24 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 	ky_search_add(w, condition, &b);
 }
 
-static void add_threshold(struct ky_search *w, const struct ky_column *c, const struct threshold *t,
-	double p, double explained)
+struct beyond {
+	const struct ky_search *w;
+	const struct ky_column *c;
+	const struct threshold *t;
+	uint32_t key;
+};
+
+static bool is_beyond(const void *arg, const struct ky_instance *i)
+{
+	const struct beyond *b = arg;
+	const struct ky_fact *fact = ky_instance_fact(i, b->key);
+	double number = fact ? ky_column_number(b->w, b->c, fact) : NAN;
+
+	return b->t->is_at_most ? number <= b->t->at : number >= b->t->at;
+}
+
+static void add_threshold(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct threshold *t, double p, double explained)
 {
 	struct ky_condition condition = ky_column_condition(c, p, explained);
 	struct ky_buf b = {0};
@@ -244,6 +260,7 @@ static void add_threshold(struct ky_search *w, const struct ky_column *c, const 
 	condition.n_brief = b.len;
 	condition.contrast *= t->a - t->b;
 	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * t->a, 100 * t->b);
+	condition.has = ky_search_mark(w, is_beyond, &(struct beyond){w, c, t, key});
 	ky_search_add(w, condition, &b);
 }
 
@@ -336,7 +353,7 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 				.at = t.at,
 				.contrast = t.a - t.b});
 	if (t.is_found && e.explained > .3 && explained_by_threshold(w, c, &t) >= .25)
-		add_threshold(w, c, &t, p, e.explained);
+		add_threshold(w, c, key, &t, p, e.explained);
 	return w->error;
 }
 

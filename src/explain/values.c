@@ -292,8 +292,22 @@ static bool is_slow_value(struct ky_search *w, const struct ky_column *c, const 
 	return n[0] && n[1] && lengths[1] > 2 * lengths[0];
 }
 
-static void add_picked(struct ky_search *w, const struct ky_column *c, const struct picked *p,
-	double chance, double explained)
+struct picked_values {
+	const struct ky_search *w;
+	const struct picked *p;
+	uint32_t key;
+};
+
+static bool has_picked(const void *arg, const struct ky_instance *i)
+{
+	const struct picked_values *v = arg;
+	const struct ky_fact *fact = ky_column_fact(v->w, i, v->key);
+
+	return fact && has_value(v->p, fact);
+}
+
+static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct picked *p, double chance, double explained)
 {
 	static const char *const words[] = {[KY_TRAIT_THREAD] = "only in ",
 		[KY_TRAIT_PROCESS] = "only in process ",
@@ -337,6 +351,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, const str
 		condition.rank = 1;
 	}
 	ky_search_put_counts(&b, w, p->affected, p->typical);
+	condition.has = ky_search_mark(w, has_picked, &(struct picked_values){w, p, key});
 	ky_search_add(w, condition, &b);
 }
 
@@ -373,7 +388,7 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 		double explained = explained_by_values(w, c, &values);
 
 		if (explained >= .25)
-			add_picked(w, c, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
+			add_picked(w, c, key, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
 				explained);
 	}
 	ky_vec_deinit(&values.v);

@@ -162,6 +162,16 @@ def test_two_values_of_many():
     check(Program(44, n=40000).make(work, fields), "when vip = 1 and after_hours = 1")
 
 
+def test_one_or_the_other():
+    """Two causes of one place: the second is the condition of those that lack the first."""
+    def fields(p, i):
+        return {"tenant": "mega" if p.r.random() < .04 else p.r.choice("abcdef"), "format": "pdf" if p.r.random() < .02 else p.r.choice(("html", "text", "csv"))}
+
+    def work(p, i, f):
+        p.spend(700 if f["tenant"] == "mega" or f["format"] == "pdf" else 10)
+    check(Program(46, n=900).make(work, fields), 'when tenant = "mega", or when format = "pdf" (')
+
+
 def test_large_numbers():
     """Those above a limit take longer, however far above it they are: that is no growth."""
     def fields(p, i):
