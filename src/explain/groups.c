@@ -338,9 +338,11 @@ static int add_asked(struct ky_groups *g, struct ky_instances *v, const struct o
 
 static void set_weights(struct ky_groups *g)
 {
-	for (size_t i = 0; i < g->n; i++)
-		g->v[i].slow_weight = g->v[i].n_slow ? g->v[i].n_all_slow / (double)g->v[i].n_slow
-						     : 1;
+	for (size_t i = 0; i < g->n; i++) {
+		double chosen = KY_MAX(1, (double)g->v[i].n_slow);
+
+		g->v[i].slow_weight = KY_MAX(1, g->v[i].n_all_slow / chosen);
+	}
 }
 
 double ky_group_weight(const struct ky_group *group, const struct ky_instance *i)

@@ -99,9 +99,10 @@ static bool is_supported(const struct classes *c, const struct pair *pairs, size
 static int make_classes(struct classes *c, const struct pair *pairs, size_t n)
 {
 	double *ns = calloc(n + 1, sizeof(*ns));
+	int r = ns ? 0 : -ENOMEM;
 
 	*c = (struct classes){.n = KY_MAX((size_t)4, KY_MIN((size_t)N_CLASSES, n / 20))};
-	for (size_t b = 0; ns && b < c->n; b++) {
+	for (size_t b = 0; !r && b < c->n; b++) {
 		size_t from = b * n / c->n, to = (b + 1) * n / c->n;
 
 		for (size_t i = from; i < to; i++) {
@@ -112,7 +113,7 @@ static int make_classes(struct classes *c, const struct pair *pairs, size_t n)
 		c->y[b] = ky_stats_quantile(ns + from, to - from, .5);
 	}
 	free(ns);
-	return ns ? 0 : -ENOMEM;
+	return r;
 }
 
 static int measure_size(struct ky_search *w, const struct ky_column *c, double mean_a,

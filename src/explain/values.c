@@ -164,12 +164,16 @@ static int find_medians(
 {
 	struct timed *v = calloc(c->n + 1, sizeof(*v));
 	struct ky_weighted *ns = calloc(c->n + 1, sizeof(*ns));
+	int r = v && ns ? 0 : -ENOMEM;
 
-	for (size_t i = 0; v && ns && i < c->n; i++)
-		v[i] = (struct timed){(size_t)(find_value(values, &c->facts[i]) - values->v.v), i};
-	if (v && ns)
+	for (size_t i = 0; !r && i < c->n; i++) {
+		const struct value *value = find_value(values, &c->facts[i]);
+
+		v[i] = (struct timed){value ? (size_t)(value - values->v.v) : SIZE_MAX, i};
+	}
+	if (!r)
 		qsort(v, c->n, sizeof(*v), compare_timed);
-	for (size_t from = 0, to; v && ns && from < c->n; from = to) {
+	for (size_t from = 0, to; !r && from < c->n; from = to) {
 		double median = w->typical_median;
 
 		for (to = from; to < c->n && v[to].value == v[from].value; to++)
@@ -182,7 +186,7 @@ static int find_medians(
 	}
 	free(v);
 	free(ns);
-	return v && ns ? 0 : -ENOMEM;
+	return r;
 }
 
 /* The mean time of the other instances with the same value, or their median. */
