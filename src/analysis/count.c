@@ -85,13 +85,6 @@ static int take_counts(struct slice *s, const struct counter *c, const struct ky
 	return 0;
 }
 
-/* True if the whole would have the item in another slice, or before the item at last_ns. */
-static bool is_misplaced(const struct ky_select *s, const struct ky_item *item, int64_t last_ns)
-{
-	return item->ns < last_ns || (s->has_slice_end && item->ns >= s->slice_end_ns) ||
-	       (s->has_slice_begin && item->ns < s->slice_begin_ns);
-}
-
 static void read_slice(const struct counter *c, struct slice *s)
 {
 	struct ky_reading reading;
@@ -101,7 +94,7 @@ static void read_slice(const struct counter *c, struct slice *s)
 	int r = ky_reading_init(&reading, c->query, c->want, &s->select, c->options);
 
 	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
-		is_doubtful |= is_misplaced(&s->select, &item, last_ns);
+		is_doubtful |= ky_query_is_misplaced(&s->select, &item, last_ns);
 		last_ns = item.ns;
 		r = add_event(s, &item);
 	}

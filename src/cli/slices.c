@@ -61,14 +61,6 @@ struct job {
 
 /* --- reading a slice --- */
 
-/* Whether the whole would have the item in another slice, or before the item at last_ns. */
-static bool is_misplaced(const struct ky_select *s, const struct ky_item *item, int64_t last_ns)
-{
-	return !item->has_time || item->ns < last_ns ||
-	       (s->has_slice_end && item->ns >= s->slice_end_ns) ||
-	       (s->has_slice_begin && item->ns < s->slice_begin_ns);
-}
-
 static bool is_selected(const struct ky_select *s, const struct ky_item *item)
 {
 	return item->ns >= s->from_ns && item->ns <= s->to_ns;
@@ -126,7 +118,7 @@ static int read_slice(const struct job *job, struct worker *w, const struct ky_s
 		r = ky_cursor_next(w->reading.cursor, item, values);
 		if (r <= 0)
 			break;
-		if (is_misplaced(slice, item, last_ns))
+		if (ky_query_is_misplaced(slice, item, last_ns))
 			return -EAGAIN;
 		last_ns = item->ns;
 		r = is_selected(slice, item) ? add_item(job, w, is_in_first) : 0;

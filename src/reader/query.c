@@ -317,6 +317,14 @@ int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t r
 	return 0;
 }
 
+bool ky_query_is_misplaced(
+	const struct ky_select *slice, const struct ky_item *item, int64_t last_ns)
+{
+	return !item->has_time || item->ns < last_ns ||
+	       (slice->has_slice_end && item->ns >= slice->slice_end_ns) ||
+	       (slice->has_slice_begin && item->ns < slice->slice_begin_ns);
+}
+
 /* --- reading --- */
 
 static bool pass(void *arg, const struct ky_item *item)

@@ -50,6 +50,13 @@ bool ky_query_has(const struct ky_query *q, size_t class_index);
 int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t readers,
 	struct ky_select **ret_slices, size_t *ret_n);
 
+/*
+ * Returns true if the whole would have the item in another slice, or before the item at last_ns:
+ * then slices do not give what the whole does.
+ */
+bool ky_query_is_misplaced(
+	const struct ky_select *slice, const struct ky_item *item, int64_t last_ns);
+
 /* A cursor with its copies of the query's parts. */
 struct ky_reading {
 	const struct ky_query *query; /* borrowed */
