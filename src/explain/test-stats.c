@@ -29,6 +29,18 @@ static void means_and_quantiles(void **state)
 	assert_near(ky_stats_quantile(v, 0, .5), 0, 0);
 }
 
+static void weighted_median(void **state)
+{
+	struct ky_weighted v[] = {{9, 1}, {1, 1}, {5, 1}, {3, 4}};
+
+	assert_near(ky_stats_weighted_median(v, 4), 3, 0);
+	assert_near(v[3].v, 9, 0);
+	v[1].weight = .5; /* 1 and 3 have 1.5 of 3.5 now */
+	assert_near(ky_stats_weighted_median(v, 4), 5, 0);
+	assert_near(ky_stats_weighted_median(v, 1), 1, 0);
+	assert_near(ky_stats_weighted_median(v, 0), 0, 0);
+}
+
 static void mann_whitney(void **state)
 {
 	static const double a[] = {4, 6, 8, 9, 11, 13}, b[] = {1, 2, 3, 5, 7, 10};
@@ -115,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(means_and_quantiles),
+		cmocka_unit_test(weighted_median),
 		cmocka_unit_test(mann_whitney),
 		cmocka_unit_test(fisher),
 		cmocka_unit_test(binomial),
