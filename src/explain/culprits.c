@@ -138,6 +138,31 @@ static void drop_others(struct ky_culprits *c, const struct ky_explain *x)
 	c->ns = only_others ? ns : c->ns - ns;
 }
 
+/*
+ * A thread of the kernel that is not recorded finishes what a device has done: if much of the time
+ * is the device's, threads without a name that are in no span say nothing.
+ */
+static void drop_nameless(struct ky_culprits *c, const struct ky_explain *x)
+{
+	int64_t device = 0, ns = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->v.n; i++)
+		device += x->threads.v[c->v.v[i].thread]->tid <= KY_DEVICE_TID ? c->v.v[i].ns : 0;
+	if (!device || (double)device < KY_CULPRIT_SECOND * (double)c->ns)
+		return;
+	for (size_t i = 0; i < c->v.n; i++) {
+		const struct ky_culprit *o = &c->v.v[i];
+
+		if (o->span || x->threads.v[o->thread]->name) {
+			ns += o->ns;
+			c->v.v[n++] = *o;
+		}
+	}
+	c->v.n = n;
+	c->ns = ns;
+}
+
 /* Threads that a small part of the time is charged to are not why it waits. */
 static bool is_of_nobody(
 	const struct ky_explain *x, const struct ky_finding *f, int64_t charged, int64_t all)
@@ -213,6 +238,7 @@ int ky_culprits_find(
 		qsort(ret->instead.v, ret->instead.n, sizeof(*ret->instead.v), compare_culprits);
 	drop_others(ret, x);
 	drop_idle(ret, x);
+	drop_nameless(ret, x);
 	return r;
 }
 
