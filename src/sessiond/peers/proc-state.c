@@ -147,7 +147,10 @@ struct pidfd_info {
 #define PIDFD_GET_INFO_OF_EXIT _IOWR(0xFF, 11, struct pidfd_info)
 #define INFO_OF_EXIT	       (UINT64_C(1) << 3)
 
-/* Reads the last field of the process's stat file, if it is not reaped yet. */
+/*
+ * Reads the last field of the process's stat file, if it is a zombie, or dead: that is what the
+ * kernel calls it while its parent reaps it, when the pidfd has no status yet.
+ */
 static bool read_zombie(pid_t pid, int *ret_status)
 {
 	char path[PATH_BYTES], text[1024], *end;
@@ -155,7 +158,8 @@ static bool read_zombie(pid_t pid, int *ret_status)
 	snprintf(path, sizeof(path), "%s/%d/stat", proc_dir, (int)pid);
 	read_file(path, text, sizeof(text));
 	end = strrchr(text, ')');
-	if (!end || strncmp(end, ") Z", 3) != 0 || !(end = strrchr(text, ' ')))
+	if (!end || (strncmp(end, ") Z", 3) != 0 && strncmp(end, ") X", 3) != 0) ||
+		!(end = strrchr(text, ' ')))
 		return false;
 	*ret_status = atoi(end);
 	return true;

@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
+#include "abi/ended.h"
 #include "sessiond/model/contents.h"
 #include "sessiond/peers/consumer.h"
 #include "sessiond/peers/proc-state.h"
@@ -55,6 +57,21 @@ static unsigned stuck_after(char state)
 	return n;
 }
 
+/* While its parent reaps it, a process is dead for a moment, and no zombie any more. */
+static void test_status_of_the_dead(void **state)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	assert_true(pidfd >= 0);
+	set_state('Z');
+	assert_int_equal(proc_wait_status(pidfd, 5), 0);
+	set_state('X');
+	assert_int_equal(proc_wait_status(pidfd, 5), 0);
+	set_state('S');
+	assert_int_equal(proc_wait_status(pidfd, 5), KY_ENDED_UNKNOWN);
+	close(pidfd);
+}
+
 static void test_stuck(void **state)
 {
 	assert_int_equal(stuck_after('T'), 11);
@@ -93,6 +110,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_status_of_the_dead),
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_starved),
 	};
