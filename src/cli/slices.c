@@ -286,8 +286,8 @@ static void run_threads(struct job *job, size_t n_wanted)
 }
 
 /*
- * The bytes of a slice. Its borders cut one packet of each stream, which is read on both sides;
- * where packets are large or streams are many, slices are large, too.
+ * The bytes of a slice. Its borders cut one packet of each stream, which is read on both sides. So
+ * large packets, or many streams, need large slices.
  */
 static uint64_t slice_bytes(const struct ky_trace_reader *r)
 {
@@ -299,6 +299,16 @@ static uint64_t slice_bytes(const struct ky_trace_reader *r)
 	return KY_SANITIZED ? SLICE_MIN : KY_MAX(SLICE_MIN, BORDERS * cut);
 }
 
+/* Small traces need no index. */
+static bool is_small(const struct ky_trace_reader *r, size_t n_threads)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < r->n_streams; i++)
+		bytes += r->streams[i]->n_bytes;
+	return bytes < MIN_OF_THREAD * n_threads * SLICE_MIN;
+}
+
 int cli_slices_print(const struct cli_slices *s, struct cli_slices_result *ret)
 {
 	size_t n_threads = KY_MIN(ky_count_processors(), (size_t)MAX_THREADS);
@@ -306,7 +316,7 @@ int cli_slices_print(const struct cli_slices *s, struct cli_slices_result *ret)
 	uint64_t bytes;
 
 	*ret = (struct cli_slices_result){0};
-	if (n_threads < 2)
+	if (n_threads < 2 || is_small(s->query->reader, n_threads))
 		return 0;
 	if (ky_trace_reader_index(s->query->reader) < 0)
 		return -ENOMEM;

@@ -1515,54 +1515,48 @@ def test_usual_status():
     check(Program(36, threads=1, n=500).make(work), "while thread 700 (reload) is in gw:config")
 
 
-def test_disk():
+def wait_for_disk(p, ns):
     """A block device completes a request, and wakes the thread in an interrupt."""
+    p.switch(p.thread[0], 0, 2, "idle")
+    p.at += ns
+    p.kernel("irq_handler_entry", p.cpu, irq=30)
+    p.kernel("block_rq_complete", p.cpu, dev=(8 << 20) + 16, sector=1)
+    p.at += 10
+    p.kernel("sched_waking", p.cpu, tid=p.thread[0])
+    p.kernel("irq_handler_exit", p.cpu, irq=30)
+    p.at += 4000
+    p.switch(0, p.thread[0], 0, "worker")
+
+
+def writes_to_disk(seed, wait):
+    """A program whose instances call write(), and sometimes wait in it."""
     def work(p, i, f):
-        p.kernel("syscall_entry_fsync", p.cpu, fd=5)
+        p.kernel("syscall_entry_write", p.cpu, fd=5)
         if p.r.random() < .06:
-            p.switch(p.thread[0], 0, 2, "idle")
-            p.at += 900000
-            p.kernel("irq_handler_entry", p.cpu, irq=30)
-            p.kernel("block_rq_complete", p.cpu, dev=(8 << 20) + 16, sector=1)
-            p.at += 10
-            p.kernel("sched_waking", p.cpu, tid=p.thread[0])
-            p.kernel("irq_handler_exit", p.cpu, irq=30)
-            p.at += 4000
-            p.switch(0, p.thread[0], 0, "worker")
+            wait(p)
         else:
             p.spend(3)
-        p.kernel("syscall_exit_fsync", p.cpu, ret=0)
-    p = Kernel(30, threads=1, n=500)
+        p.kernel("syscall_exit_write", p.cpu, ret=0)
+    p = Kernel(seed, threads=1, n=500)
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
-    check(p.make(work), "it waits in shop:checkout;fsync() until block device 8:16 wakes it")
+    return p.make(work)
+
+
+def test_disk():
+    check(writes_to_disk(30, lambda p: wait_for_disk(p, 900000)), "it waits in shop:checkout;write() until block device 8:16 wakes it")
 
 
 def test_disk_and_kernel_thread():
     """A thread of the kernel that has no name ends half of the waits for a device."""
-    def work(p, i, f):
-        p.kernel("syscall_entry_write", p.cpu, fd=5)
-        if p.r.random() < .06:
-            for by_thread in (False, True):
-                p.switch(p.thread[0], 0, 2, "idle")
-                p.at += 300000
-                if by_thread:
-                    p.events.append(traces.Event(p.at, "sched_waking", 5, (32, 2, ""), tid=p.thread[0]))
-                else:
-                    p.kernel("irq_handler_entry", p.cpu, irq=30)
-                    p.kernel("block_rq_complete", p.cpu, dev=(8 << 20) + 16, sector=1)
-                    p.at += 10
-                    p.kernel("sched_waking", p.cpu, tid=p.thread[0])
-                    p.kernel("irq_handler_exit", p.cpu, irq=30)
-                p.at += 4000
-                p.switch(0, p.thread[0], 0, "worker")
-        else:
-            p.spend(3)
-        p.kernel("syscall_exit_write", p.cpu, ret=0)
-    p = Kernel(30, threads=1, n=500)
-    p.at, p.cpu = 1, 0
-    p.switch(0, 200, 0, "worker")
-    check(p.make(work), "it waits in shop:checkout;write() until block device 8:16 wakes it")
+    def wait(p):
+        p.switch(p.thread[0], 0, 2, "idle")
+        p.at += 300000
+        p.events.append(traces.Event(p.at, "sched_waking", 5, (32, 2, ""), tid=p.thread[0]))
+        p.at += 4000
+        p.switch(0, p.thread[0], 0, "worker")
+        wait_for_disk(p, 300000)
+    check(writes_to_disk(30, wait), "it waits in shop:checkout;write() until block device 8:16 wakes it")
 
 
 def test_disk_of_some_processes():
