@@ -15,6 +15,7 @@
 #include "consumerd/connection.h"
 #include "consumerd/consumerd.h"
 #include "consumerd/recovery.h"
+#include "svc/become.h"
 #include "svc/log.h"
 #include "svc/sigbus.h"
 #include "svc/unix.h"
@@ -26,13 +27,14 @@ static void usage(void)
 {
 	printf("kymo-consumerd - write the trace of one session\n"
 	       "\n"
-	       "Usage: kymo-consumerd [-v|--verbose]\n"
+	       "Usage: kymo-consumerd [-v|--verbose] [--owner=UID:GID]\n"
 	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
 	       "\n"
 	       "kymo-sessiond starts it, and sends its orders over a socket, descriptor %d.\n"
 	       "'kymo recover' starts it with --recover; paths are absolute then.\n"
 	       "\n"
 	       "Options:\n"
+	       "      --owner=UID:GID   become this user first\n"
 	       "      --recover=DIR     complete a trace from the buffers that 'kymo create --shm-path=DIR'\n"
 	       "                        left, and print one line about it\n"
 	       "      --output=TRACE    with --recover: write a new trace, and leave DIR unchanged\n"
@@ -133,17 +135,31 @@ static int serve_daemon(void)
 	return ret;
 }
 
+/* owner: UID:GID. Returns 0, or -1 with errno. */
+static int become_owner(const char *owner)
+{
+	unsigned uid, gid;
+	char end;
+
+	if (sscanf(owner, "%u:%u%c", &uid, &gid, &end) != 2) {
+		errno = EINVAL;
+		return -1;
+	}
+	return ky_become(uid, gid);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"help", no_argument, NULL, 'h'},
 		{"output", required_argument, NULL, 'o'},
+		{"owner", required_argument, NULL, 'u'},
 		{"recover", required_argument, NULL, 'r'},
 		{"verbose", no_argument, NULL, 'v'},
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *recovered = NULL, *output = NULL;
+	const char *recovered = NULL, *output = NULL, *owner = NULL;
 	enum ky_log_level level = KY_LOG_INFO;
 	int opt;
 
@@ -162,6 +178,9 @@ int main(int argc, char **argv)
 		case 'o':
 			output = optarg;
 			break;
+		case 'u':
+			owner = optarg;
+			break;
 		case 'V':
 			printf("kymo-consumerd %s\n", KYMO_VERSION);
 			return 0;
@@ -171,5 +190,9 @@ int main(int argc, char **argv)
 	}
 	ky_sigbus_survive();
 	ky_log_init(recovered ? "kymo" : "kymo-consumerd", recovered ? KY_LOG_WARNING : level);
+	if (owner && become_owner(owner) < 0) {
+		ky_error("cannot become user %s: %s", owner, strerror(errno));
+		return 2;
+	}
 	return recovered ? recovery_run(recovered, output) : serve_daemon();
 }

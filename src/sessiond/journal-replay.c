@@ -90,7 +90,7 @@ static void read_gap(struct session *s, struct json_object *o)
 	r->n_gaps++;
 }
 
-/* The set that a line is about, known but without what is described. */
+/* The set that a line is about, which may have no memory yet. */
 static struct ring_set *get_set(struct session *s, struct json_object *o)
 {
 	struct channel *c = channel_find(s, get_string(o, "channel"));
@@ -108,23 +108,56 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 		       : NULL;
 }
 
-static void read_set(struct session *s, struct json_object *o)
+/*
+ * Finds or makes the set of the line, and its registry. Returns NULL if another set of its kind has
+ * memory, which only a journal with missing lines says.
+ */
+static struct ring_set *read_identity(struct session *s, struct json_object *o)
 {
 	struct registry *r = get_registry(s, o);
 	struct ring_set *set = r ? get_set(s, o) : NULL;
+	uint32_t number = (uint32_t)get_number(o, "number");
+
+	if (!set)
+		return NULL;
+	if (ring_set_is_made(set) && set->number != number) {
+		ky_warning("session '%s': its journal has two sets of one kind: set %u is lost",
+			s->name, number);
+		return NULL;
+	}
+	set->number = number;
+	s->env->last_number = KY_MAX(s->env->last_number, number);
+	set->stream_id = (uint32_t)get_number(o, "stream_id");
+	set->registry = r;
+	return set;
+}
+
+static void set_described(struct ring_set *kind, uint64_t at)
+{
+	struct registry *r = kind->registry;
+
+	kind->described = true;
+	kind->described_at = r->log_size = at;
+	registry_set_last(r, kind, NULL);
+	r->n_streams = KY_MAX(r->n_streams, kind->stream_id + 1);
+}
+
+static void read_stream(struct session *s, struct json_object *o)
+{
+	struct ring_set *kind = read_identity(s, o);
+
+	if (kind)
+		set_described(kind, get_number(o, "at"));
+}
+
+static void read_set(struct session *s, struct json_object *o)
+{
+	struct ring_set *set = read_identity(s, o);
 
 	if (!set)
 		return;
-	set->number = (uint32_t)get_number(o, "number");
-	s->env->last_number = KY_MAX(s->env->last_number, set->number);
-	set->stream_id = (uint32_t)get_number(o, "stream_id");
-	set->registry = r;
-	if (!ring_set_is_own(set)) {
-		set->described = true;
-		registry_set_last(r, set, NULL);
-		r->log_size = get_number(o, "at");
-		r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
-	}
+	if (!ring_set_is_own(set) && !set->described) /* by a version without lines of streams */
+		set_described(set, get_number(o, "at"));
 	set->geometry = (struct ky_geometry){
 		.mode = set->mode,
 		.clock = (uint32_t)get_number(o, "clock"),
@@ -137,7 +170,7 @@ static void read_set(struct session *s, struct json_object *o)
 	set->pool_size = set->channel->pool_size;
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
-	if (ky_geometry_init(&set->geometry))
+	if (ky_geometry_init(&set->geometry) || ring_set_is_made(set))
 		return;
 	ring_set_set_state(set, SET_MADE);
 	seconds_watch(set);
@@ -162,7 +195,7 @@ static void read_replaced(struct session *s, struct json_object *o)
 	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
 
 	if (set)
-		ring_set_replace(set);
+		ring_set_set_apart(set);
 }
 
 static void read_event(struct session *s, struct json_object *o)
@@ -418,6 +451,7 @@ static const struct {
 	{"state", read_state},
 	{"registry", read_registry},
 	{"gap", read_gap},
+	{"stream", read_stream},
 	{"set", read_set},
 	{"retired", read_retired},
 	{"replaced", read_replaced},
@@ -490,6 +524,18 @@ static bool is_alive(pid_t pid)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
+/* Frees the replaced sets that had been written when the journal was compacted. */
+static void free_written(struct session *s)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (set->replaced && !ring_set_is_made(set))
+				ring_set_free(set);
+}
+
 /* Replays one session's journal. Returns whether its consumer may call. */
 static bool replay_session(struct env *e, const char *name)
 {
@@ -497,6 +543,8 @@ static bool replay_session(struct env *e, const char *name)
 	off_t end = read_file(e, name, path);
 	struct session *s = session_find(e, name);
 
+	if (s)
+		free_written(s);
 	if (s && is_alive(recording_of(s)->consumer.awaited)) {
 		s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 		s->journal_bytes = (uint64_t)end;

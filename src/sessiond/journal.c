@@ -354,11 +354,9 @@ static void journal_gap(const struct registry *r, const char *text)
 	append_line(r->session, line);
 }
 
-static void journal_set(const struct ring_set *set)
+/* Adds what a set is, and where in the metadata the last text ends. */
+static void add_set(struct json_object *o, const struct ring_set *set)
 {
-	const struct ky_geometry *g = &set->geometry;
-	struct json_object *o, *line = new_line("set", &o);
-
 	json_add(o, "channel", json_object_new_string(set->channel->name));
 	add_number(o, "number", set->number);
 	add_number(o, "uid", set->uid);
@@ -372,13 +370,29 @@ static void journal_set(const struct ring_set *set)
 	add_number(o, "stream_id", set->stream_id);
 	add_number(o, "mode", set->mode);
 	add_number(o, "fixed", set->room);
+	add_number(o, "at", set->registry->log_size);
+}
+
+static void journal_stream(const struct ring_set *kind)
+{
+	struct json_object *o, *line = new_line("stream", &o);
+
+	add_set(o, kind);
+	append_line(kind->channel->session, line);
+}
+
+static void journal_set(const struct ring_set *set)
+{
+	const struct ky_geometry *g = &set->geometry;
+	struct json_object *o, *line = new_line("set", &o);
+
+	add_set(o, set);
 	add_number(o, "clock", g->clock);
 	add_number(o, "overwrite", g->overwrite);
 	add_number(o, "n_rings", g->n_rings);
 	add_number(o, "n_blocks", g->n_blocks);
 	add_number(o, "n_home", g->n_home);
 	add_number(o, "block_size", g->block_size);
-	add_number(o, "at", set->registry->log_size);
 	add_file(o, "rings", set->memory.rings_fd);
 	add_file(o, "consumed", set->memory.consumed_fd);
 	append_line(set->channel->session, line);
@@ -499,23 +513,27 @@ static void write_all_retired(struct session *s)
 	write_retired(s, 0, &none, chunk + 1, c->retired_kept[(chunk + 1) & 1]);
 }
 
+static bool is_kind(const char *line, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	return !strncmp(line + 2, kind, n) && line[2 + n] == '"';
+}
+
 /*
- * Returns whether a line stays as it is: those of metadata do, in their order, and of ring sets
- * those that exist. write_state() and write_all_retired() replace all others.
+ * Returns whether a line stays as it is: those of metadata do, in their order, and of the memory of
+ * ring sets that exist. write_state() and write_all_retired() replace all others.
  */
 static bool stays(const struct session *s, const char *line)
 {
 	static const char *const kinds[] = {
-		"registry", "gap", "event", "kernel_set", "kernel_event"};
+		"registry", "gap", "stream", "replaced", "event", "kernel_set", "kernel_event"};
 	const char *number;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++)
-		if (!strncmp(line + 2, kinds[i], strlen(kinds[i])) &&
-			line[2 + strlen(kinds[i])] == '"')
+		if (is_kind(line, kinds[i]))
 			return true;
-	if (strncmp(line, "{\"set\":", 7) != 0)
-		return false;
-	number = strstr(line, "\"number\":");
+	number = is_kind(line, "set") ? strstr(line, "\"number\":") : NULL;
 	return number && ring_set_find(s, (uint32_t)strtoul(number + 9, NULL, 10));
 }
 
@@ -616,6 +634,7 @@ static struct observer journal = {
 	.rule_removed = journal_rule_removed,
 	.registry_added = journal_registry,
 	.gap_added = journal_gap,
+	.stream_numbered = journal_stream,
 	.set_numbered = journal_set,
 	.set_replaced = journal_replaced,
 	.event_numbered = journal_event,

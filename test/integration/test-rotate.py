@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 
@@ -554,6 +555,26 @@ def test_disk_full(k):
     equal(counts["error"], "", "error")
     shutil.copytree(outside / "s" / "archives", k.top / "t" / "archives", dirs_exist_ok=True)
     check_chunks(k, k.top / "t", counts, total)
+
+
+def test_owner_writes_the_chunk(k):
+    """The session's owner may write what the consumer and the daemon share: the daemon goes on."""
+    k.start_daemon()
+    k.record("emit:*")
+    k.app("emit", "-n", 100)
+    rotate(k)
+    (consumer,) = consumers(k)
+    memory = next(fd for fd, link, _ in kymotest.descriptors(consumer) if link.startswith("/memfd:kymo-session"))
+    with open(f"/proc/{consumer}/fd/{memory}", "r+b") as f:
+        f.write(struct.pack("<Q", 2**64 - 1))
+    k.request(command="rotate", session="s")
+    equal(k.daemon.poll(), None, "the session daemon")
+    k.kymo("destroy", "s", status=None)
+    trace = k.record("emit:*", session="after")
+    k.app("emit", "-n", 100)
+    k.kymo("rotate", "after")
+    k.kymo("destroy", "after")
+    equal(len(read_trace(trace)[0]), 100, "events of the session after that")
 
 
 if __name__ == "__main__":

@@ -298,6 +298,11 @@ def test_members_of_the_group(k):
     app = alice.emit(5)
     k.wait_registered(app)
     out = carol.record("hers")
+    (consumer,) = kymotest.consumers(k)
+    check(f"\nUid:\t{carol.uid}\t{carol.uid}\t{carol.uid}\t" in pathlib.Path(f"/proc/{consumer}/status").read_text(), "the user of the consumer")
+    for file in ("mem", "fd/3", "environ"):
+        done = carol.run("head", "-c", 1, f"/proc/{consumer}/{file}", status=1)
+        check("Permission denied" in done.stderr, f"{file} of carol's consumer, which has descriptors of other users' buffers: {done.stderr}")
     check("alice" not in os.listdir("/run/kymo"), "directory of the daemon")
     emitted(k, app)
     ended(k, app)

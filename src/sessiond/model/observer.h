@@ -55,7 +55,9 @@ struct observer {
 	void (*registry_added)(struct registry *r);
 	/* The text is about to be written to the metadata. */
 	void (*gap_added)(const struct registry *r, const char *text);
-	/* The stream of the set, or of its kind, is about to be described in the metadata. */
+	/* The stream of a kind of sets is about to be described in the metadata. */
+	void (*stream_numbered)(const struct ring_set *kind);
+	/* The set has memory, and a stream that is described. Nobody has the set yet. */
 	void (*set_numbered)(const struct ring_set *set);
 	/* Programs that start later get another set. */
 	void (*set_replaced)(const struct ring_set *set);

@@ -33,6 +33,14 @@ bool registry_has_room(const struct registry *r, size_t len)
 	       r->n_session_bytes + len + DESCRIPTION_TIME <= left / 2;
 }
 
+/* More than the description of a stream takes (ctf/tsdl.h). */
+#define STREAM_TEXT_MAX 4096u
+
+bool registry_is_full(const struct registry *r)
+{
+	return r->log_size > METADATA_MAX - STREAM_TEXT_MAX;
+}
+
 void registry_charge(struct registry *r, size_t len)
 {
 	r->n_desc_bytes += len + DESCRIPTION_OVERHEAD;

@@ -61,6 +61,8 @@ struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
 struct registry *registry_free(struct registry *r); /* NULL */
 /* Returns whether the registry may have a description of len bytes more. */
 bool registry_has_room(const struct registry *r, size_t len);
+/* Returns whether the metadata has no room for another stream. */
+bool registry_is_full(const struct registry *r);
 /* Charges one. */
 void registry_charge(struct registry *r, size_t len);
 /*

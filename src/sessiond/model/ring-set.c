@@ -101,7 +101,7 @@ struct ring_set *ring_set_get(
 	return set;
 }
 
-static void replace_set(struct ring_set *set)
+void ring_set_set_apart(struct ring_set *set)
 {
 	if (set->replaced || ring_set_is_own(set))
 		return;
@@ -119,14 +119,14 @@ void ring_set_replace(struct ring_set *set)
 		n += other->replaced &&
 		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->room);
 	if (n < REPLACED_MAX)
-		replace_set(set);
+		ring_set_set_apart(set);
 }
 
 void ring_set_withdraw(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
-	replace_set(set);
+	ring_set_set_apart(set);
 	OBSERVE(e, set_withdrawn, set);
 	OBSERVE(e, set_closed, set);
 	retire_set(set);
@@ -260,15 +260,23 @@ static int write_stream(struct ring_set *set)
 	return ret;
 }
 
-/* Once for all sets of a kind. */
+/*
+ * Once for all sets of a kind. After an error it is tried again; the journal has a line for each
+ * place in the metadata where the description may begin.
+ */
 static int describe_stream(struct ring_set *kind)
 {
+	uint64_t at = kind->registry->log_size;
 	int ret;
 
 	if (kind->described)
 		return 0;
-	kind->stream_id = kind->registry->n_streams++;
-	OBSERVE(kind->channel->session->env, set_numbered, kind);
+	if (!kind->described_at)
+		kind->stream_id = kind->registry->n_streams++;
+	if (kind->described_at != at) {
+		kind->described_at = at;
+		OBSERVE(kind->channel->session->env, stream_numbered, kind);
+	}
 	ret = write_stream(kind);
 	kind->described = !ret;
 	return ret;
@@ -329,6 +337,8 @@ int ring_set_make(struct ring_set *set)
 	if (set->state != SET_KNOWN)
 		return ring_set_is_made(set) ? 0 : -EDQUOT;
 	ret = registry_get(s, set->uid, set->abi_bits, &kind->registry);
+	if (!ret && !kind->described && registry_is_full(kind->registry))
+		ret = -EFBIG;
 	if (!ret)
 		ret = make_memory(set);
 	if (ret < 0)
@@ -343,8 +353,7 @@ int ring_set_make(struct ring_set *set)
 		ring_memory_remove(s->shm_fd, set->number);
 		return ret;
 	}
-	if (ring_set_is_own(set))
-		OBSERVE(s->env, set_numbered, set);
+	OBSERVE(s->env, set_numbered, set);
 	ring_set_set_state(set, SET_MADE);
 	OBSERVE(s->env, set_made, set);
 	return 0;

@@ -55,6 +55,8 @@ struct ring_set {
 	uint64_t ended;
 	enum set_state state;
 	bool described; /* its stream is in the metadata */
+	/* where its description there begins, or is to begin; 0: it has no stream_id */
+	uint64_t described_at;
 	struct registry *registry;
 	uint32_t stream_id;
 	struct ky_geometry geometry;
@@ -91,6 +93,8 @@ struct ring_set *ring_set_get(
  */
 #define REPLACED_MAX 16u /* of one kind, at a time */
 void ring_set_replace(struct ring_set *set);
+/* Does so whatever the number of others. */
+void ring_set_set_apart(struct ring_set *set);
 /*
  * Takes the set from the programs that have it, and retires it: it is freed when it was written.
  */

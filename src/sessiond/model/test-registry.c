@@ -243,6 +243,54 @@ static void test_bound_of_metadata(void **state)
 	event_desc_unref(b);
 }
 
+static unsigned n_streams, n_sets;
+
+static void count_stream(const struct ring_set *kind)
+{
+	n_streams += kind->registry != NULL;
+}
+
+static void count_set(const struct ring_set *set)
+{
+	n_sets += set->described;
+}
+
+/*
+ * A set whose stream cannot be described has no memory, and takes one number however often it is
+ * tried: the journal has one line about it.
+ */
+static void test_undescribed_stream(void **state)
+{
+	struct observer count = {.stream_numbered = count_stream, .set_numbered = count_set};
+	struct fixture *f = *state;
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
+	struct registry *r;
+	uint64_t size;
+	int fd;
+
+	ky_list_append(&f->env.observers, &count.node);
+	assert_int_equal(registry_get(&f->s, 1000, 64, &r), 0);
+	size = r->log_size;
+	r->log_size = METADATA_MAX - 1;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ring_set_make(set), -EFBIG);
+	assert_int_equal(n_streams, 0);
+	r->log_size = size;
+	fd = r->log_fd;
+	r->log_fd = -1;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ring_set_make(set), -EBADF);
+	assert_int_equal(n_streams, 1);
+	assert_int_equal(n_sets, 0);
+	assert_int_equal(set->memory.rings_fd, -1);
+	r->log_fd = fd;
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(n_streams, 1);
+	assert_int_equal(n_sets, 1);
+	assert_int_equal(r->n_streams, 1);
+	ky_list_remove(&count.node);
+}
+
 /* A successor of the daemon has to read all descriptions: however short, there are not too many. */
 static void test_number_of_descriptions(void **state)
 {
@@ -499,6 +547,7 @@ int main(void)
 		TEST(test_identifiers),
 		TEST(test_conflict),
 		TEST(test_bound_of_metadata),
+		TEST(test_undescribed_stream),
 		TEST(test_shares_of_descriptions),
 		TEST(test_number_of_descriptions),
 		TEST(test_a_set_for_each_key),

@@ -35,10 +35,15 @@ KY_CONS_MESSAGES(KY_MSG_SENDER)
 
 static const struct ky_msg_conn_ops conn_ops;
 
-/* In the child: never returns. A process group of its own, so that a client's Ctrl-C spares it. */
+/*
+ * In the child: never returns. A process group of its own, so that a client's Ctrl-C spares it. The
+ * program becomes the session's owner itself: if the child did so before it executes the program,
+ * other processes of the owner could trace it, and have its precedence and its descriptors.
+ */
 static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t uid, gid_t gid)
 {
-	char *argv[] = {PROGRAM, NULL};
+	char owner[sizeof("--owner=4294967295:4294967295")];
+	char *argv[] = {PROGRAM, owner, NULL};
 	int null = open("/dev/null", O_RDONLY);
 
 	ky_signals_reset();
@@ -49,8 +54,7 @@ static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t 
 	if (fd == CONSUMER_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, CONSUMER_FD) < 0)
 		_exit(126);
 	syscall(SYS_close_range, CONSUMER_FD + 1, ~0u, 0);
-	if (program_become(uid, gid) < 0)
-		_exit(126);
+	snprintf(owner, sizeof(owner), "--owner=%u:%u", (unsigned)uid, (unsigned)gid);
 	execv(path, argv);
 	_exit(127);
 }

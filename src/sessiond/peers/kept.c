@@ -6,7 +6,7 @@
 
 #include "sessiond/model/session.h"
 #include "sessiond/model/trigger.h"
-#include "sessiond/peers/program.h"
+#include "svc/become.h"
 #include "svc/tree.h"
 
 int kept_add(struct kept *k, const char *output)
@@ -67,7 +67,7 @@ run_child(const struct kept *k, const struct trigger_spec *spec, const struct se
 	ky_signals_reset();
 	setsid();
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	if (program_become(s->uid, s->gid) < 0)
+	if (ky_become(s->uid, s->gid) < 0)
 		_exit(KEPT_FAILED);
 	for (; i + 1 < k->n && i + 1 < KEPT_FAILED && is_beyond(spec, k, i); i++)
 		if (ky_tree_remove(AT_FDCWD, k->list[i]) < 0)

@@ -15,7 +15,7 @@
 #include "kernel/elf-places.h"
 #include "sessiond/kernel/probes.h"
 #include "sessiond/peers/peers.h"
-#include "sessiond/peers/program.h"
+#include "svc/become.h"
 
 #define CHILD_S		  20 /* then the child ends, and the search too */
 #define USER_SEARCHES_MAX 8
@@ -104,7 +104,7 @@ static int become(int socket, const struct ky_peer *peer)
 	alarm(CHILD_S);
 	if (dup2(socket, STDIN_FILENO) < 0 || syscall(SYS_close_range, 1, ~0u, 0) < 0)
 		end(socket, "members of the group need Linux 5.12 for that");
-	if (program_become(peer->uid, peer->gid) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+	if (ky_become(peer->uid, peer->gid) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		end(STDIN_FILENO, strerror(errno));
 	return STDIN_FILENO;

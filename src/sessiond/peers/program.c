@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/program.h"
 
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sys/syscall.h>
 
 #include "base/paths.h"
@@ -59,16 +57,4 @@ pid_t program_start(const char *path, char *const argv[], int input, const char 
 	if (!pid)
 		exec_program(path, argv, input, rundir);
 	return pid < 0 ? -errno : pid;
-}
-
-int program_become(uid_t uid, gid_t gid)
-{
-	struct passwd *pw;
-
-	if (uid == geteuid())
-		return 0;
-	pw = getpwuid(uid);
-	if (pw ? initgroups(pw->pw_name, gid) < 0 : setgroups(0, NULL) < 0)
-		return -1;
-	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
 }

@@ -20,7 +20,4 @@ int program_find(const char *name, char *buf, size_t size);
  */
 pid_t program_start(const char *path, char *const argv[], int input, const char *rundir);
 
-/* In a child: becomes a session's owner for good. Returns 0, or -1 with errno. */
-int program_become(uid_t uid, gid_t gid);
-
 #endif

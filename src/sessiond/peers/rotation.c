@@ -142,7 +142,7 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 	if (r->archive)
 		return -EBUSY;
 	/* The consumer may have carried out an order of a dead daemon. */
-	if (consumer_read_memory(r->consumer, &memory) && memory.chunk > r->chunk)
+	if (consumer_read_memory(r->consumer, &memory))
 		rotation_adopt(r, memory.chunk);
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
@@ -182,7 +182,7 @@ static void begin_chunk(struct rotation *r)
 
 void rotation_adopt(struct rotation *r, uint64_t chunk)
 {
-	if (r->chunk == chunk)
+	if (chunk != r->chunk + 1)
 		return;
 	r->chunk = chunk;
 	r->begin = time(NULL);

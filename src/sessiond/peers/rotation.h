@@ -54,7 +54,11 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op);
  * Returns the path of the archive under way. The caller owns it. Returns NULL if allocation fails.
  */
 char *rotation_path(const struct rotation *r);
-/* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
+/*
+ * The consumer says that the session is in this chunk. Believed if it is the one after the last:
+ * the consumer carried out an order of a daemon that died before it heard of that. The owner of the
+ * session can write any number.
+ */
 void rotation_adopt(struct rotation *r, uint64_t chunk);
 /* Rotates every timer_us, and whenever so many bytes were written, and sends the bounds. */
 void rotation_set_schedule(struct rotation *r, const struct rotation_schedule *schedule);

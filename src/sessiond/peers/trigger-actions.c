@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 
 #include "sessiond/peers/peers.h"
-#include "sessiond/peers/program.h"
 #include "sessiond/peers/rundir.h"
 #include "sessiond/peers/snapshot.h"
 #include "sessiond/peers/trigger-messages.h"
+#include "svc/become.h"
 
 static void action_failed(const struct trigger *t, enum action_kind kind, const char *why)
 {
@@ -232,7 +232,7 @@ static void __attribute__((noreturn)) run_child(const struct trigger *t, const c
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		_exit(126);
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	if (program_become(t->session->uid, t->session->gid) < 0 || chdir("/") < 0)
+	if (ky_become(t->session->uid, t->session->gid) < 0 || chdir("/") < 0)
 		_exit(126);
 	clearenv();
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
