@@ -3,7 +3,6 @@
 
 #include <sys/vfs.h>
 
-#include "consumerd/sink/archives.h"
 #include "svc/log.h"
 
 #define PERIOD_NS (1000 * KY_NS_PER_MS)
@@ -22,8 +21,9 @@ static uint64_t free_bytes(int fd)
 }
 
 /* Returns whether the oldest archive has to go. */
-static bool is_beyond(const struct consumerd *c, const struct archives *a, uint64_t chunk_bytes)
+static bool is_beyond(const struct consumerd *c, uint64_t chunk_bytes)
 {
+	const struct archives *a = &c->archives;
 	const struct ky_cons_bounds *b = &c->bounds;
 	time_t age = time(NULL) - a->list[0].made;
 
@@ -34,12 +34,13 @@ static bool is_beyond(const struct consumerd *c, const struct archives *a, uint6
 	       (b->keep_free && free_bytes(c->root_fd) < b->keep_free);
 }
 
-static void remove_beyond(struct consumerd *c, struct archives *a)
+static void remove_beyond(struct consumerd *c)
 {
+	struct archives *a = &c->archives;
 	uint64_t chunk_bytes = c->bounds.max_disk ? archives_chunk_bytes(c->root_fd) : 0;
 	int ret = 0;
 
-	while (!ret && a->n && is_beyond(c, a, chunk_bytes)) {
+	while (!ret && a->n && is_beyond(c, chunk_bytes)) {
 		ky_debug("%s: removing chunk %s", c->output, a->list[0].name);
 		ret = archives_remove_oldest(a, c->root_fd);
 	}
@@ -54,15 +55,10 @@ static void remove_beyond(struct consumerd *c, struct archives *a)
 
 void bounds_enforce(struct consumerd *c, uint64_t now_ns)
 {
-	struct archives a;
-	int ret;
-
 	if (!has_bounds(&c->bounds) || c->snapshot || c->root_fd < 0 ||
 		(now_ns && now_ns - c->bounds_ns < PERIOD_NS))
 		return;
 	c->bounds_ns = ky_loop_now_ns();
-	ret = archives_read(&a, c->root_fd);
-	if (!ret)
-		remove_beyond(c, &a);
-	archives_deinit(&a);
+	if (!archives_renew(&c->archives, c->root_fd))
+		remove_beyond(c);
 }

@@ -63,6 +63,7 @@ void consumerd_deinit(struct consumerd *c)
 	ky_list_foreach_safe (t, next_trace, &c->traces, node)
 		trace_free(t);
 	connection_deinit(c);
+	archives_deinit(&c->archives);
 	ky_loop_deinit(&c->loop);
 	if (c->session)
 		munmap(c->session, sizeof(*c->session));

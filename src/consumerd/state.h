@@ -9,6 +9,7 @@
 #define CONSUMERD_STATE_H
 
 #include "abi/resume.h"
+#include "consumerd/sink/archives.h"
 #include "consumerd/stream/fault.h"
 #include "ctf/watermark.h"
 #include "proto/consumer.h"
@@ -52,6 +53,7 @@ struct consumerd {
 	struct ky_cons_bounds bounds;
 	uint64_t bounds_ns; /* when they were checked last */
 	int bounds_error;
+	struct archives archives; /* as they were then */
 	uint64_t expired_chunks, expired_events, expired_bytes, disk_bytes;
 	/* connection.h, kept.h */
 	struct ky_msg_conn conn; /* to the daemon, while that lives */

@@ -119,28 +119,6 @@ static int write_counts(const struct archives *a, int dir)
 	return ret;
 }
 
-static int add_archive(struct archives *a, int dir, const char *name)
-{
-	const char *dash = strrchr(name, '-');
-	struct archive *grown;
-	struct stat st;
-
-	if (name[0] == '.' || !dash || strlen(name) >= sizeof(grown->name) ||
-		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-		return 0;
-	grown = realloc(a->list, (a->n + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	a->list = grown;
-	grown += a->n++;
-	*grown = (struct archive){.number = strtoull(dash + 1, NULL, 10),
-		.bytes = usage_of(dir, name, false).bytes,
-		.made = st.st_mtime};
-	strcpy(grown->name, name);
-	a->bytes += grown->bytes;
-	return 0;
-}
-
 /* Archives of one number are of two daemons: the earlier one is older. */
 static int compare(const void *x, const void *y)
 {
@@ -151,13 +129,54 @@ static int compare(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-int archives_read(struct archives *a, int root)
+/*
+ * Measures the archive, if it is not in the list: an archive does not change. Returns false if the
+ * entry is no archive.
+ */
+static bool measure(struct archive *archive, const struct archives *known, int dir)
+{
+	const struct archive *found = known->n ? bsearch(archive, known->list, known->n,
+							 sizeof(*archive), compare)
+					       : NULL;
+	struct stat st;
+
+	if (found) {
+		*archive = *found;
+		return true;
+	}
+	if (fstatat(dir, archive->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	archive->bytes = usage_of(dir, archive->name, false).bytes;
+	archive->made = st.st_mtime;
+	return true;
+}
+
+static int add_archive(struct archives *a, const struct archives *known, int dir, const char *name)
+{
+	const char *dash = strrchr(name, '-');
+	struct archive archive = {0}, *grown;
+
+	if (name[0] == '.' || !dash || strlen(name) >= sizeof(archive.name))
+		return 0;
+	archive.number = strtoull(dash + 1, NULL, 10);
+	strcpy(archive.name, name);
+	if (!measure(&archive, known, dir))
+		return 0;
+	grown = realloc(a->list, (a->n + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	a->list = grown;
+	grown[a->n++] = archive;
+	a->bytes += archive.bytes;
+	return 0;
+}
+
+static int read_directory(struct archives *a, const struct archives *known, int root)
 {
 	int fd = openat(root, ARCHIVES, DIR_FLAGS), ret = 0;
 	struct dirent *e;
 	DIR *dir;
 
-	*a = (struct archives){0};
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	dir = fdopendir(fd);
@@ -168,10 +187,20 @@ int archives_read(struct archives *a, int root)
 	}
 	read_counts(a, fd);
 	while (!ret && (e = readdir(dir)))
-		ret = add_archive(a, fd, e->d_name);
+		ret = add_archive(a, known, fd, e->d_name);
 	closedir(dir);
 	if (a->n)
 		qsort(a->list, a->n, sizeof(a->list[0]), compare);
+	return ret;
+}
+
+int archives_renew(struct archives *a, int root)
+{
+	struct archives renewed = {0};
+	int ret = read_directory(&renewed, a, root);
+
+	archives_deinit(a);
+	*a = renewed;
 	return ret;
 }
 

@@ -26,8 +26,11 @@ struct archives {
 	char last_removed[256];
 };
 
-/* Reads the directory, and the counts. Returns 0, also if there is no archive yet, or -errno. */
-int archives_read(struct archives *a, int root);
+/*
+ * Reads the directory, and the counts. a: as it was read before, or zeros; archives that it has are
+ * not measured again. Returns 0, also if there is no archive yet, or -errno.
+ */
+int archives_renew(struct archives *a, int root);
 void archives_deinit(struct archives *a);
 /*
  * Counts the oldest archive as removed, and removes it. If a consumer dies meanwhile, the next one
