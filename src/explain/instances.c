@@ -25,7 +25,6 @@ struct pass {
 	struct ky_source *source;
 	struct ky_instances *v;
 	struct ky_htab open[2]; /* of threads, asynchronous */
-	uint64_t n_ended[2];
 	KY_VEC(struct loss) losses;
 	uint64_t random;
 	uint32_t n_begun;
@@ -144,7 +143,6 @@ static int add_instance(struct pass *p, struct ky_instance *i)
 	i->ns = (double)(i->end_ns - i->begin_ns);
 	i->random = next_random(&p->random);
 	v->n++;
-	p->n_ended[p->x->is_async]++;
 	if (v->n <= KY_MAX_INSTANCES)
 		return ky_vec_add(&v->all, *i) < 0 ? -ENOMEM : keep_longest(v, i);
 	at = next_random(&p->random) % v->n;
@@ -243,19 +241,26 @@ static int compare_lengths(const void *a, const void *b)
 	return is_longer(b, a) - is_longer(a, b);
 }
 
+/* Drops the instances during which events were lost. Returns the number of those that stay. */
+static size_t drop_lost(const struct pass *p, struct ky_instance *list, size_t n)
+{
+	size_t stay = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!had_loss(p, &list[i]))
+			list[stay++] = list[i];
+	return stay;
+}
+
 static void finish(struct pass *p)
 {
 	struct ky_instances *v = p->v;
-	size_t n = 0;
+	size_t n = drop_lost(p, v->all.v, v->all.n);
 
-	if (v->n <= KY_MAX_INSTANCES)
-		v->longest.n = 0;
-	for (size_t i = 0; i < v->all.n; i++) {
-		if (had_loss(p, &v->all.v[i]))
-			v->n_lost++;
-		else
-			v->all.v[n++] = v->all.v[i];
-	}
+	v->longest.n = v->n <= KY_MAX_INSTANCES ? 0 : drop_lost(p, v->longest.v, v->longest.n);
+	if (v->all.n)
+		/* of a sample: as large a part of all */
+		v->n_lost = (uint64_t)((double)v->n * (double)(v->all.n - n) / (double)v->all.n);
 	v->n -= v->n_lost;
 	v->all.n = n;
 	if (n)
