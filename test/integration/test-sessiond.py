@@ -18,11 +18,12 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import kymotest
 from kymotest import Skip, alive, check, consumers, equal, wait_for
-from program import (CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
+from program import (ACK, CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
     STOP, UINT, UNMAP, Program, ask, blob, description, refused, text)
 
 F_GET_SEALS, SEALS = 1034, 1 | 2 | 4
@@ -258,6 +259,48 @@ def serve_one(program):
             return {}
         equal(kind, QUERY, "type")
         program.send(EVENTS, payload[:4] + struct.pack("<II", 0, 0) + blob(b""))
+
+
+def test_refused_definitions(k):
+    """One name has more definitions than are recorded: all are unmapped with the rule."""
+    start_daemon(k)
+    make_session(k, "shop:*", start=False)
+    program = Program(k, *(description("same", (UINT, 8, f"f{i}")) for i in range(70)))
+    number, _ = program.expect_query()
+    program.answer(number)
+    program.expect(RING_SET)
+    mapped = program.expect_map()[1]
+    equal((len(mapped), sum(i == REFUSED for i in mapped.values())), (70, 69), "mapped and refused")
+    program.expect(DONE)
+    reply = []
+    command = threading.Thread(target=lambda: reply.append(k.request(command="disable-event", patterns=["shop:*"])))
+    command.start()
+    unmapped = struct.unpack_from("<70I", program.expect(UNMAP), 12)
+    equal(sorted(unmapped), list(range(70)), "unmapped")
+    command.join()
+    check(reply[0]["ok"], f"{reply}")
+    program.close()
+
+
+def test_client_dies_during_a_step(k):
+    """A session that is bound to a connection ends with it, also while a step is in progress."""
+    start_daemon(k)
+    with socket.socket(socket.AF_UNIX) as s, s.makefile() as lines:
+        s.connect(str(k.rundir / "control.sock"))
+        for request in ({"command": "create", "session": "s", "output": "", "bound": True}, {"command": "enable-event", "session": "s", "patterns": ["shop:*"]}):
+            s.sendall(json.dumps(request).encode() + b"\n")
+            check(json.loads(lines.readline())["ok"], f"{request}")
+        program = Program(k, ORDER)
+        program.answer(program.expect_query()[0])
+        program.expect(RING_SET)
+        program.expect_map()
+        program.expect(DONE)
+        s.sendall(b'{"command": "start", "session": "s"}\n')
+        cookie = program.expect(START)[:4]
+    ask(k, "hello")
+    program.send(ACK, cookie + struct.pack("<i", 0))
+    wait_for(lambda: not ask(k, "list")["sessions"], "the session to end")
+    program.close()
 
 
 def test_program_without_the_clock(k):

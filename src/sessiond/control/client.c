@@ -153,6 +153,7 @@ static void end_bound(const struct client *c)
 		if (s->bound != c)
 			continue;
 		s->bound = NULL;
+		s->abandoned = true;
 		if (!c->control->env->stopping)
 			session_destroy(s, NULL);
 	}

@@ -828,6 +828,22 @@ void kernel_events_disable(struct kernel_set *set)
 			apply_event(set, e);
 }
 
+/* Describes the event again, with all contexts. After an error it keeps its number. */
+static int renew_event(struct kernel_set *set, struct kernel_event *e)
+{
+	const struct kernel_event before = *e;
+	int ret = describe_event(set, e);
+
+	if (ret < 0) {
+		e->n_contexts = before.n_contexts;
+		e->kernel_id = before.kernel_id;
+		e->id = before.id;
+		/* The journal may have the new number. */
+		OBSERVE(set->channel->session->env, kernel_event_numbered, set, e, "");
+	}
+	return ret;
+}
+
 int kernel_events_renew(struct kernel_set *set, char why[KERNEL_WHY_MAX])
 {
 	struct update u = {.set = set, .why = why};
@@ -837,7 +853,7 @@ int kernel_events_renew(struct kernel_set *set, char why[KERNEL_WHY_MAX])
 	ky_list_foreach (e, &set->events, node) {
 		if (e->n_contexts == set->channel->n_contexts)
 			continue;
-		ret = describe_event(set, e);
+		ret = renew_event(set, e);
 		if (ret < 0)
 			report_failure(&u, e->system, e->name, ret);
 		else

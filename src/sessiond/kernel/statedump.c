@@ -120,7 +120,7 @@ void statedump_describe(struct ky_buf *text, uint32_t stream_id)
 /* As /proc/PID/task/TID/stat has it. */
 struct thread {
 	int tid, pid, ppid;
-	char name[16];
+	char name[16]; /* recorded in full: zeros after the NUL */
 	char state;
 	bool is_kernel;
 	int cpu;
@@ -196,9 +196,10 @@ static void each_thread_of(int tasks, int pid, uid_t uid, struct dump_room *room
 	DIR *dir = fdopendir(tasks);
 	const struct dirent *entry;
 	char path[64], text[1024];
-	struct thread t;
 
 	while (dir && (entry = readdir(dir))) {
+		struct thread t = {0};
+
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
 		if (!dump_room_take(room, uid))

@@ -103,10 +103,11 @@ struct observer {
 	void (*memory_freed)(struct channel *c);
 
 	/*
-	 * An application has met conditions of triggers; or is dropped, and may have done so.
-	 * Triggers may begin steps of sessions.
+	 * An application that records into the session has met conditions of triggers, or may have
+	 * done so. at_once: before the application is forgotten. Triggers may begin steps of
+	 * sessions.
 	 */
-	void (*conditions_met)(struct env *e);
+	void (*conditions_met)(struct session *s, bool at_once);
 	/* A trigger's snapshot begins to copy the rings of the session, or has copied them. */
 	void (*copy_begun)(struct session *s);
 	void (*copy_ended)(struct session *s);

@@ -72,6 +72,7 @@ struct session {
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
 	const void *bound; /* the client with whose connection it ends; NULL: none */
+	bool abandoned;	   /* that client has ended: it is destroyed when no step is in progress */
 	enum session_state state;
 	bool was_started;
 	/* since when all applications have recorded; 0: since before this daemon */

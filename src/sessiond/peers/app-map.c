@@ -265,6 +265,16 @@ static void refuse_event(struct app_set *as, uint32_t index, struct list *l)
 		put_mapping(as, index, &refused, NULL, 0, l);
 }
 
+/* Makes room for a mapping of the event. Returns 0 or -errno. */
+static int make_room(struct app_set *as, uint32_t index)
+{
+	int ret = grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff);
+
+	return ret < 0 ? ret
+		       : grow_array(as->app, &as->filters, &as->n_filters, index,
+				 sizeof(*as->filters), 0);
+}
+
 /* Maps the event if a rule still wants it, unless it is mapped with the same filters already. */
 static void map_event(struct app_set *as, uint32_t index, struct list *l)
 {
@@ -288,16 +298,16 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	if (app_set_is_mapped(as, index) && as->filters[index] == hash)
 		return;
 	ret = register_event(as, d, &e);
-	if (ret == -EMLINK)
-		refuse_event(as, index, l);
-	if (ret < 0 ||
-		grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
-		grow_array(as->app, &as->filters, &as->n_filters, index, sizeof(*as->filters), 0) <
-			0)
+	if ((ret < 0 && ret != -EMLINK) || make_room(as, index) < 0)
 		return;
+	as->filters[index] = hash;
+	if (ret == -EMLINK) {
+		app_set_map(as, index, KY_MAP_REFUSED);
+		refuse_event(as, index, l);
+		return;
+	}
 	e->n_apps += !app_set_is_mapped(as, index);
 	app_set_map(as, index, e->id);
-	as->filters[index] = hash;
 	put_mapping(as, index, e, filters, n, l);
 	if ((!triggers.n && triggers.role == KY_SPAN_NONE) || e->id == KY_MAP_REFUSED ||
 		!(as->app->caps & KY_CAP_TRIGGERS))

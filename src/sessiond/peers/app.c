@@ -330,6 +330,25 @@ static bool is_awaited(const struct app_set *as)
  * A program that has ended before the session could record it. One that registers again reports
  * this time itself.
  */
+static bool records_into(const struct app *a, const struct session *s)
+{
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->sent && as->set->channel->session == s)
+			return true;
+	return false;
+}
+
+static void report_conditions(const struct app *a, bool at_once)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &a->env->sessions, node)
+		if (records_into(a, s))
+			OBSERVE(a->env, conditions_met, s, at_once);
+}
+
 static void report_unrecorded_end(const struct app *a, struct session *s)
 {
 	const struct app_set *as;
@@ -450,7 +469,7 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		a->leaves = true;
 		return 0;
 	case KY_APP_FIRED:
-		OBSERVE(a->env, conditions_met, a->env);
+		report_conditions(a, false);
 		return 0;
 	default:
 		return 0;
@@ -486,9 +505,9 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	ky_list_foreach (s, &e->sessions, node)
 		report_unrecorded_end(a, s);
 	env_set_cause(e, e->uid);
-	OBSERVE(e, conditions_met, e); /* it may have fired a trigger, which names it */
+	report_conditions(a, true);  /* it may have fired a trigger, which names it */
+	report_conditions(a, false); /* and will not record the event, if it has not */
 	app_free(a);
-	OBSERVE(e, conditions_met, e); /* and will not record the event, if it has not */
 }
 
 static void hello_timed_out(struct ky_timer *t)

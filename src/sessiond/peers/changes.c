@@ -131,7 +131,7 @@ void peers_init(
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
-		.conditions_met = firing_look_all,
+		.conditions_met = firing_reported,
 		.copy_begun = firing_begin_copy,
 		.copy_ended = firing_end_copy,
 		.process_ended = program_ended,

@@ -337,6 +337,7 @@ void firing_look(struct session *s)
 
 	if (!is_watched(all) || s->step == SESSION_CREATING)
 		return;
+	all->firing_ns = ky_loop_time_ns(&s->env->loop);
 	ky_list_foreach_safe (t, tmp, &all->list, node)
 		if (is_theirs(t))
 			look_at_trigger(t);
@@ -352,6 +353,18 @@ void firing_look_all(struct env *e)
 
 	ky_list_foreach (s, &e->sessions, node)
 		firing_look(s);
+}
+
+void firing_reported(struct session *s, bool at_once)
+{
+	struct triggers *all = &recording_of(s)->triggers;
+	uint64_t since = ky_loop_time_ns(&s->env->loop) - all->firing_ns;
+
+	if (at_once)
+		firing_look(s);
+	else if (is_watched(all))
+		ky_timer_set(&s->env->loop, &all->firing,
+			FIRING_PAUSE_NS - KY_MIN(since, FIRING_PAUSE_NS));
 }
 
 void firing_watch(struct triggers *all)

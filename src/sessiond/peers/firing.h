@@ -48,8 +48,13 @@ void firing_arm_set(struct ring_set *set);
 void firing_remove(struct trigger *t);
 /* Examines the session's sets: fires what applications have fired, arms what may fire again. */
 void firing_look(struct session *s);
-/* Does so for all sessions that record the application, which has reported that, or exited. */
 void firing_look_all(struct env *e);
+/*
+ * An application that records into the session says that it has fired triggers, or is dropped.
+ * Examines the session at once; or soon, and however many say so, not more often than that.
+ */
+#define FIRING_PAUSE_NS (5 * KY_NS_PER_MS)
+void firing_reported(struct session *s, bool at_once);
 /*
  * Begins and ends a copy of the session's rings for a snapshot: the sets are frozen meanwhile.
  */

@@ -83,7 +83,7 @@ static void run_ending(struct ky_job *j)
 	recording_free(ky_container_of(j, struct recording, ending));
 }
 
-/* Ends the step. A daemon that ends goes on with destroying. */
+/* Ends the step. Destroys the session if the daemon ends, or the session's client has ended. */
 static void finish_step(struct session *s, int error, const char *message)
 {
 	struct recording *r = recording_of(s);
@@ -92,7 +92,7 @@ static void finish_step(struct session *s, int error, const char *message)
 	s->step = SESSION_IDLE;
 	r->op = NULL;
 	op_done(op, error, message);
-	if (s->env->stopping && s->step == SESSION_IDLE)
+	if ((s->env->stopping || s->abandoned) && s->step == SESSION_IDLE)
 		session_destroy(s, NULL);
 }
 

@@ -48,6 +48,7 @@ struct triggers {
 	uint64_t looked_ns, events, bytes;
 	/* of conditions that applications decide (firing.h) */
 	struct ky_timer firing;
+	uint64_t firing_ns;	 /* of the last look at the words in the sets */
 	unsigned n_copying;	 /* snapshots that copy the frozen sets */
 	uint64_t n_missed_spans; /* that were too many to be measured */
 };
