@@ -316,11 +316,15 @@ static void read_snapshots(struct session *s, struct json_object *o)
 static void read_kept(struct session *s, struct json_object *o)
 {
 	struct trigger *t = recording_find_trigger(s, get_string(o, "trigger"));
+	uint64_t n_removed;
 
-	if (t && *get_string(o, "output"))
+	if (t && *get_string(o, "output")) {
 		trigger_keep(t, get_string(o, "output"));
-	else if (t)
+	} else if (t) {
+		n_removed = t->kept.n_removed + get_number(o, "removed");
 		trigger_forget_kept(t, t->kept.n_removed, get_number(o, "removed"));
+		t->kept.n_removed = n_removed; /* the list lacks those before the compaction */
+	}
 }
 
 static void read_schedule(struct session *s, struct json_object *o)

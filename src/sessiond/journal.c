@@ -484,6 +484,7 @@ static void write_state(struct session *s)
 	journal_snapshots(s);
 	ky_list_foreach (t, &recording_of(s)->triggers.list, node) {
 		journal_trigger(s, &t->spec, false);
+		journal_kept(s, t->spec.name, "", t->kept.n_removed);
 		for (unsigned i = 0; i < t->kept.n; i++)
 			journal_kept(s, t->spec.name, t->kept.list[i], 0);
 	}
@@ -555,13 +556,15 @@ static int copy_lines(const struct session *s, const char *path, FILE *to)
 /* Fills s->journal_fd, a new file. Returns 0 or -errno. */
 static int write_compact(struct session *s, const char *old_path)
 {
-	_cleanup_fclose_ FILE *f = fdopen(fcntl(s->journal_fd, F_DUPFD_CLOEXEC, 0), "a");
-	int ret = 0;
+	int fd = fcntl(s->journal_fd, F_DUPFD_CLOEXEC, 0), ret = 0;
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "a");
 
 	compact_error = &ret;
 	write_state(s);
 	if (!ret)
 		ret = f ? copy_lines(s, old_path, f) : -ENOMEM;
+	if (!f)
+		ky_close(fd);
 	if (!ret)
 		write_all_retired(s);
 	compact_error = NULL;

@@ -329,6 +329,17 @@ def own_children():
     return [int(pid) for pid in found]
 
 
+def compact_journal(k):
+    """Changes the session s until its journal is written anew, and therefore shorter."""
+    journal = k.rundir / "sessions" / "s"
+    size = longest = journal.stat().st_size
+    while size >= longest:
+        longest = size
+        for command in ("pause", "resume"):
+            k.ask(command, session="s")
+        size = journal.stat().st_size
+
+
 def consumers(k):
     """Returns the consumer processes of the test's daemon."""
     return [pid for pid in processes_with(k.mark) if "kymo-consumerd" in command_of(pid)]

@@ -256,17 +256,6 @@ def restart_daemon(k):
     k.daemon_fds = fds
 
 
-def compact_journal(k):
-    """Makes changes until the journal is written anew, and therefore shorter."""
-    journal = k.rundir / "sessions" / "s"
-    size = longest = journal.stat().st_size
-    while size >= longest:
-        longest = size
-        for command in ("pause", "resume"):
-            k.ask(command, session="s")
-        size = journal.stat().st_size
-
-
 def test_replaced(k):
     """
     Programs that start after damage are recorded in full, also after the session daemon was killed
@@ -278,7 +267,7 @@ def test_replaced(k):
     k.app("emit", "-p", 0, "-n", N)
     restart_daemon(k)
     k.app("emit", "-p", 1, "-n", N)
-    compact_journal(k)
+    kymotest.compact_journal(k)
     restart_daemon(k)
     k.app("emit", "-p", 3, "-n", N)
     equal([s["replaced"] for s in ring_sets(k)], [True, False], "the sets, replaced or not")

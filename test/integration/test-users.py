@@ -306,7 +306,7 @@ def test_members_of_the_group(k):
     check("alice" not in os.listdir("/run/kymo"), "directory of the daemon")
     emitted(k, app)
     ended(k, app)
-    for args in (("status", "hers"), ("stop", "hers"), ("destroy", "hers"), ("enable-event", "-s", "hers", "a:*"), ("enable-channel", "c", "-s", "hers")):
+    for args in (("status", "hers"), ("list-triggers", "-s", "hers"), ("watch", "hers"), ("stop", "hers"), ("destroy", "hers"), ("enable-event", "-s", "hers", "a:*"), ("enable-channel", "c", "-s", "hers")):
         text = dave.kymo(*args, status=1).stderr
         check("hers" in text and str(carol.uid) in text and "root" in text, f"kymo {args}: {text!r}")
     check("hers" not in dave.kymo("list").stdout, "dave sees carol's session")

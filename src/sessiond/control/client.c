@@ -86,6 +86,23 @@ void request_settle(struct request *r, enum outcome outcome)
 	request_free(r);
 }
 
+static enum outcome refuse_owner(struct request *r, const struct session *s)
+{
+	return request_refuse(r, "permission",
+		"session '%s' belongs to the user with uid %u: only that user and root may use it",
+		s->name, (unsigned)s->uid);
+}
+
+enum outcome request_find_named(struct request *r)
+{
+	const char *name = request_string(r, "session");
+
+	r->session = name ? session_find(r->env, name) : NULL;
+	if (name && !r->session)
+		return request_refuse_name(r, name);
+	return r->session && !request_may_touch(r, r->session) ? refuse_owner(r, r->session) : DONE;
+}
+
 /* Finds the session that the request is about. */
 static enum outcome find_session(struct request *r)
 {
@@ -98,9 +115,7 @@ static enum outcome find_session(struct request *r)
 	if (r->session && request_may_touch(r, r->session))
 		return DONE;
 	if (r->session)
-		return request_refuse(r, "permission",
-			"session '%s' belongs to the user with uid %u: only that user and root may use it",
-			r->session->name, (unsigned)r->session->uid);
+		return refuse_owner(r, r->session);
 	if (name)
 		return request_refuse_name(r, name);
 	ky_list_foreach (l, &r->env->lost, node)

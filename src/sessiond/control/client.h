@@ -29,6 +29,11 @@ bool request_may_touch(const struct request *r, const struct session *s);
  * know of it), or another one may be meant.
  */
 enum outcome request_refuse_name(struct request *r, const char *name);
+/*
+ * Finds the session that the request names; r->session is NULL if it names none. Returns DONE; or
+ * refuses the request if there is no such session, or it is another user's.
+ */
+enum outcome request_find_named(struct request *r);
 /* Makes it the caller's current session. */
 void request_select(struct request *r, struct session *s);
 

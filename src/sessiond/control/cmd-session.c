@@ -10,7 +10,6 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/steps.h"
-#include "sessiond/model/seconds.h"
 
 static void step_ended(struct request_op *o, int status, const char *message)
 {
@@ -203,6 +202,9 @@ static const char *why_no_shm(int error)
 static enum outcome refuse_create(
 	struct request *r, const char *name, const char *shm_path, int error)
 {
+	if (error == -EINVAL && request_has(r, "clock"))
+		return request_refuse(
+			r, "usage", "'clock' is not the clock of a session of this machine");
 	if (*shm_path)
 		return request_refuse(r, "failed",
 			"cannot keep the buffers of session '%s' in '%s': %s", name, shm_path,

@@ -119,17 +119,17 @@ enum outcome run_add_trigger(struct request *r)
 
 enum outcome run_list_triggers(struct request *r)
 {
-	const char *name = request_string(r, "session");
+	enum outcome found = request_find_named(r);
 	const struct trigger *t;
 	struct session *s;
 
-	if (name && !session_find(r->env, name))
-		return request_refuse_name(r, name);
+	if (found != DONE)
+		return found;
 	firing_look_all(r->env); /* the counts are those of now */
 	reply_add(r, "triggers", json_object_new_array());
 	ky_list_foreach (s, &r->env->sessions, node)
 		ky_list_foreach (t, &recording_of(s)->triggers.list, node)
-			if (request_may_touch(r, s) && (!name || !strcmp(name, s->name)))
+			if (request_may_touch(r, s) && (!r->session || r->session == s))
 				reply_add_to(r, "triggers", report_trigger(t));
 	return DONE;
 }
@@ -205,16 +205,10 @@ static bool has_messages(const struct request *r)
 /* Answers when there are messages after that number. A client without one gets the number only. */
 enum outcome run_watch(struct request *r)
 {
-	const char *name = request_string(r, "session");
-	struct session *s = name ? session_find(r->env, name) : NULL;
+	enum outcome found = request_find_named(r);
 
-	if (name && !s)
-		return request_refuse_name(r, name);
-	if (s && !request_may_touch(r, s))
-		return request_refuse(r, "permission",
-			"session '%s' belongs to the user with uid %u: only that user and root may use it",
-			s->name, (unsigned)s->uid);
-	r->session = s;
+	if (found != DONE)
+		return found;
 	if (!request_has(r, "after")) {
 		reply_add(r, "messages", json_object_new_array());
 		reply_add(r, "last", json_object_new_uint64(r->env->peers->last_message));
@@ -222,7 +216,7 @@ enum outcome run_watch(struct request *r)
 	}
 	if (has_messages(r))
 		return answer_messages(r);
-	r->watches = request_op_new(r, s, NULL);
+	r->watches = request_op_new(r, r->session, NULL);
 	return r->watches ? request_await(r, answer_messages) : request_no_memory(r);
 }
 

@@ -108,7 +108,8 @@ void session_clock_put(const struct ky_clock_info *info, char text[SESSION_CLOCK
 /* Sets what the text says. Returns 0, or -EINVAL if it makes no sense for info->clock. */
 int session_clock_take(struct ky_clock_info *info, const char *text);
 /*
- * Fills in *s, which must be zeroed. Returns 0 or -ENOMEM. In both cases the caller calls
+ * Fills in *s, which must be zeroed. Returns 0, -EINVAL if spec->clock makes no sense, or -ENOMEM.
+ * In any case the caller calls
  * session_deinit() in the end, after session_clear() (contents.h).
  */
 int session_init(struct session *s, struct env *e, const struct session_spec *spec);

@@ -136,6 +136,12 @@ static struct event_desc *desc_new(struct ky_bytes bytes)
 	return d;
 }
 
+/* Bytes that a description takes, with its name, which is part of its bytes, too. */
+static size_t desc_size(size_t len)
+{
+	return sizeof(struct event_desc) + 2 * len;
+}
+
 int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why)
 {
@@ -149,11 +155,11 @@ int user_intern(
 	}
 	if (ky_desc_check(bytes, ret_why) < 0)
 		return -EBADMSG;
-	if (u->descs.n >= USER_EVENTS_MAX || user_charge(u, bytes.len) < 0)
+	if (u->descs.n >= USER_EVENTS_MAX || user_charge(u, desc_size(bytes.len)) < 0)
 		return -EDQUOT;
 	d = desc_new(bytes);
 	if (!d || ky_htab_add(&u->descs, &d->node, hash) < 0) {
-		user_discharge(u, bytes.len);
+		user_discharge(u, desc_size(bytes.len));
 		free(d);
 		return -ENOMEM;
 	}
@@ -175,7 +181,7 @@ struct event_desc *event_desc_unref(struct event_desc *d)
 	if (!d || --d->refs)
 		return NULL;
 	ky_htab_remove(&d->user->descs, &d->node);
-	user_discharge(d->user, d->len);
+	user_discharge(d->user, desc_size(d->len));
 	user_unref(d->user);
 	free(d);
 	return NULL;

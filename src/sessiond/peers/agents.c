@@ -379,13 +379,12 @@ void agents_start(struct agents *a)
 	agents_review(a);
 }
 
-/* The process closes its end when it exits, within milliseconds. */
-static void agents_wait(struct agents *a)
+/* The process exits within milliseconds, unless it is stopped. */
+static void agents_wait(const struct agents *a)
 {
-	struct pollfd p = {.fd = a->fd};
-
-	if (a->fd >= 0 && poll(&p, 1, EXIT_MS) > 0)
-		waitpid(a->pid, NULL, 0);
+	for (int ms = 0; a->fd >= 0 && ms < EXIT_MS; ms++)
+		if (waitpid(a->pid, NULL, WNOHANG) || poll(NULL, 0, 1) < 0)
+			return;
 }
 
 void agents_deinit(struct agents *a, bool keep)

@@ -11,13 +11,20 @@
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
 
-/* The program owes an answer; b may be NULL. NULL without memory. */
 struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b)
 {
-	struct ticket *t = ticket_new(&a->tickets, kind, key, b);
+	struct ticket *t;
 
-	if (!t)
+	if (a->n_owed >= APP_PENDING_MAX || user_charge(a->user, sizeof(*t)) < 0) {
+		ky_msg_conn_fail(&a->conn, -EDQUOT);
 		return NULL;
+	}
+	t = ticket_new(&a->tickets, kind, key, b);
+	if (!t) {
+		user_discharge(a->user, sizeof(*t));
+		return NULL;
+	}
+	a->n_owed++;
 	t->pid = a->pid;
 	t->user = a->user->uid == a->env->uid ? NULL : a->user;
 	return t;
@@ -27,14 +34,8 @@ static void post_query(struct app *a, uint32_t number, const struct list *rules,
 {
 	struct ky_app_query m = {.query = number, .n = rules->n, .rules = list_bytes(rules)};
 
-	if (a->n_queries >= APP_PENDING_MAX || user_charge(a->user, sizeof(struct ticket)) < 0) {
-		ky_msg_conn_fail(&a->conn, -EDQUOT);
+	if (!app_owe(a, TICKET_QUERY, number, b))
 		return;
-	}
-	if (!app_owe(a, TICKET_QUERY, number, b)) {
-		user_discharge(a->user, sizeof(struct ticket));
-		return;
-	}
 	a->n_queries++;
 	ky_app_query_send(&a->conn, &m, NULL, 0);
 }

@@ -103,6 +103,16 @@ void app_set_release(struct app_set *as)
 	ring_set_unuse(set);
 }
 
+bool app_records_into(const struct app *a, const struct session *s)
+{
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->sent && as->set->channel->session == s)
+			return true;
+	return false;
+}
+
 unsigned app_count_mapped(const struct app *a, const struct session *s)
 {
 	struct app_set *as;

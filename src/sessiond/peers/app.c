@@ -33,7 +33,7 @@ struct app *app_free(struct app *a)
 	free(a->events);
 	app_free_left_out(a);
 	user_discharge(
-		a->user, a->n_events * sizeof(*a->events) + a->n_queries * sizeof(struct ticket));
+		a->user, a->n_events * sizeof(*a->events) + a->n_owed * sizeof(struct ticket));
 	ky_list_remove(&a->node);
 	KY_CHECK(a->user->n_apps > 0);
 	a->user->n_apps--;
@@ -123,6 +123,17 @@ static int ask_again(struct app *a)
 	return 0;
 }
 
+/* The application has answered. t: NULL if nobody expected the answer. */
+static void end_owing(struct app *a, struct ticket *t)
+{
+	if (!t)
+		return;
+	KY_CHECK(a->n_owed > 0);
+	a->n_owed--;
+	user_discharge(a->user, sizeof(*t));
+	ticket_done(t);
+}
+
 static int handle_events(struct app *a, struct ky_reader *r)
 {
 	struct ky_app_events m;
@@ -149,8 +160,7 @@ static int handle_events(struct app *a, struct ky_reader *r)
 		app_note_similar(a);
 	KY_CHECK(a->n_queries > 0);
 	a->n_queries--;
-	user_discharge(a->user, sizeof(*t));
-	ticket_done(t);
+	end_owing(a, t);
 	done_if_due(a);
 	return 0;
 }
@@ -256,7 +266,7 @@ static int handle_ack(struct app *a, struct ky_reader *r)
 		ky_list_foreach (as, &a->sets, app_node)
 			as->recording |= as->started && as->start_cookie == m.cookie;
 	note_answered(a);
-	ticket_done(ticket_find(&a->tickets, TICKET_ACK, m.cookie));
+	end_owing(a, ticket_find(&a->tickets, TICKET_ACK, m.cookie));
 	return 0;
 }
 
@@ -330,22 +340,12 @@ static bool is_awaited(const struct app_set *as)
  * A program that has ended before the session could record it. One that registers again reports
  * this time itself.
  */
-static bool records_into(const struct app *a, const struct session *s)
-{
-	const struct app_set *as;
-
-	ky_list_foreach (as, &a->sets, app_node)
-		if (as->sent && as->set->channel->session == s)
-			return true;
-	return false;
-}
-
 static void report_conditions(const struct app *a, bool at_once)
 {
 	struct session *s;
 
 	ky_list_foreach (s, &a->env->sessions, node)
-		if (records_into(a, s))
+		if (app_records_into(a, s))
 			OBSERVE(a->env, conditions_met, s, at_once);
 }
 

@@ -49,6 +49,7 @@ struct app {
 	struct op flushed;     /* done then */
 	uint32_t flush_cookie; /* of its FLUSH */
 	unsigned n_queries;    /* not answered yet */
+	unsigned n_owed;       /* answers of all kinds that it owes */
 	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
 	bool asks_again;       /* it has new events since the queries in flight */
 	bool known;	       /* `events` has all of the program's */
@@ -138,6 +139,8 @@ void apps_dump_state(struct session *s, bool all, struct barrier *b);
  */
 void apps_report_ended(struct session *s);
 
+/* Returns whether the application has a ring set of the session. */
+bool app_records_into(const struct app *a, const struct session *s);
 /* Returns the number of the application's events that the session records. */
 unsigned app_count_mapped(const struct app *a, const struct session *s);
 
@@ -158,7 +161,8 @@ void app_set_map(struct app_set *as, uint32_t index, uint32_t id);
 /* Sends the application the set, once. Returns 0 or -errno. */
 int app_set_send(struct app_set *as);
 /*
- * Adds a reply that the application has to send. b may be NULL. Returns NULL if allocation fails.
+ * Adds a reply that the application has to send, which is charged to its user. b may be NULL.
+ * Returns NULL if allocation fails; also if the application owes too much, and drops it then.
  */
 struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b);
 /* Watches its process, for its end. Returns false if that is not possible. */

@@ -273,12 +273,13 @@ static void look_at_set(struct ky_set_freeze *f, const struct ring_set *set, voi
 
 /* --- looking --- */
 
-static const char *name_of(const struct env *e, uint32_t vpid)
+/* The name of a program that records into the session: another one may have the same number. */
+static const char *name_of(const struct session *s, uint32_t vpid)
 {
 	const struct app *a;
 
-	ky_list_foreach (a, &e->peers->apps, node)
-		if (a->vpid == vpid)
+	ky_list_foreach (a, &s->env->peers->apps, node)
+		if (a->vpid == vpid && app_records_into(a, s))
 			return a->name;
 	return "a program";
 }
@@ -286,7 +287,7 @@ static const char *name_of(const struct env *e, uint32_t vpid)
 static void fire(struct trigger *t, const struct look *l)
 {
 	uint32_t pid = (uint32_t)(l->who >> 32), tid = (uint32_t)l->who;
-	const char *name = name_of(t->session->env, pid);
+	const char *name = name_of(t->session, pid);
 
 	t->n_left_out -= t->n_left_out > 0; /* it was counted as met */
 	if (t->spec.condition.kind == WHEN_SPAN)
