@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Conditions that the affected instances of a finding have in common and typical ones have not:
- * values and sizes of fields, threads, positions, times, company (docs/explain.md, "When").
+ * values and sizes of fields, threads, positions, times, company (docs/explain.md, "Conditions").
  */
 #ifndef EXPLAIN_CONDITIONS_H
 #define EXPLAIN_CONDITIONS_H

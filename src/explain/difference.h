@@ -10,7 +10,7 @@
 #include "explain/groups.h"
 
 #define KY_MIN_SHARE 0.10
-#define KY_ALPHA     0.002 /* of up to eight choices of the slow ones: about 0.01 */
+#define KY_ALPHA     0.002 /* for each group of slow instances, of up to KY_MAX_GROUPS */
 
 enum ky_finding_kind {
 	KY_FINDING_LONGER, /* each took longer */

@@ -54,7 +54,7 @@ def test_quiet_and_full_without_rseq(k):
     run_quiet(k, 200000, SMALL, env=WITHOUT_RSEQ)
 
 
-# Calls of the library, by their numbers on x86-64; docs/limits.md names all of them.
+# Calls that the library or the C library makes for it, by their numbers on x86-64.
 CALLS = {"mmap": 9, "madvise": 28, "socket": 41, "connect": 42, "sendto": 44, "recvmsg": 47, "getsockopt": 55, "prctl": 157,
     "unshare": 272, "pipe2": 293, "prlimit64": 302, "getrandom": 318, "membarrier": 324, "clone3": 435, "close_range": 436}
 EPERM = 1
