@@ -5,6 +5,7 @@ The session daemon is killed: recording continues, and its successor takes over 
 identifiers, buffers and programs (docs/recovery.md).
 """
 
+import json
 import os
 import pathlib
 import random
@@ -521,6 +522,28 @@ def test_journal_does_not_grow(k):
     session = k.kymo_json("destroy", "s")["sessions"][0]
     equal((session["recorded"], session["discarded"]), (935, 0), "counts of the session")
     equal(len(read_trace(trace)[0]), 935, "events, with those of the archive")
+
+
+def test_journal_without_streams(k):
+    """
+    In journals of earlier versions, the line of a set is written before its stream is described,
+    and there are no lines of streams.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    path = k.rundir / "sessions" / "s"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    described = {line["stream"]["number"]: line["stream"]["at"] for line in lines if "stream" in line}
+    for line in lines:
+        if "set" in line:
+            line["set"]["at"] = described[line["set"]["number"]]
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines if "stream" not in line))
+    restart(k)
+    k.app("emit", "-n", 100, "-p", 1)
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 200, "events")
 
 
 def test_damaged_journal(k):
