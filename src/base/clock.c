@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/small-file.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -9,16 +10,6 @@
 #define NS_PER_S   1000000000u
 #define N_READINGS 64
 #define MEASURE_NS 30000000u
-
-/* Reads a file as a string; "" if it cannot be read. */
-static void read_file(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	buf[n > 0 ? n : 0] = '\0';
-	ky_close(fd);
-}
 
 /* Returns true if the word is in the `flags` line. */
 static bool cpu_has(const char *flag)
@@ -49,8 +40,8 @@ enum ky_clock ky_clock_choose(void)
 		return KY_CLOCK_MONOTONIC;
 	if ((wish && !strcmp(wish, "tsc")) || counter != KY_CLOCK_TSC)
 		return counter;
-	read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-		sizeof(source));
+	ky_read_text(AT_FDCWD, "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		source, sizeof(source));
 	if (strcmp(source, "tsc\n") || !cpu_has("constant_tsc") || !cpu_has("nonstop_tsc"))
 		return KY_CLOCK_MONOTONIC;
 	return KY_CLOCK_TSC;

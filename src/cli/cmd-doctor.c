@@ -18,6 +18,7 @@
 #include "abi/state.h"
 #include "base/clock.h"
 #include "base/rundir.h"
+#include "base/small-file.h"
 #include "cli/daemon.h"
 #include "cli/kernel-access.h"
 #include "cli/locate.h"
@@ -80,11 +81,7 @@ static void report(struct doctor *d, const char *check, enum finding f, const ch
 /* Reads the file's first line; "" if it cannot be read. */
 static const char *read_line(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, buf, size);
 	buf[strcspn(buf, "\n")] = '\0';
 	return buf;
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/small-file.h"
 #include "cli/daemon.h"
 #include "cli/locate.h"
 
@@ -65,14 +66,10 @@ static void log_path(const struct private_daemon *d, char *buf, size_t size)
 /* Reads the daemon's log, at least its beginning. */
 static void read_log(const struct private_daemon *d, char *buf, size_t size)
 {
-	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX + 8];
-	ssize_t n;
 
 	log_path(d, path, sizeof(path));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, buf, size - 1);
-	buf[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, buf, size);
 }
 
 static void sleep_a_little(void)

@@ -8,21 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/small-file.h"
 #include "base/util.h"
 
 #define GROUPS_MAX 4096 /* bytes of /proc/self/cgroup */
-
-/* Reads a small file as text. Returns false if it cannot be read. */
-static bool read_text(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	ky_close(fd);
-	if (n >= 0)
-		buf[n] = '\0';
-	return n >= 0;
-}
 
 /* Lowers *least to the limit of the group at root + path, and of the groups that it is in. */
 static void lower(uint64_t *least, const char *root, char *path, const char *file)
@@ -33,7 +22,8 @@ static void lower(uint64_t *least, const char *root, char *path, const char *fil
 	for (end = path + strlen(path); end; end = strrchr(path, '/')) {
 		*end = '\0';
 		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
-		if (!read_text(name, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+		if (ky_read_text(AT_FDCWD, name, text, sizeof(text)) < 0 || text[0] < '0' ||
+			text[0] > '9')
 			continue; /* "max": no limit */
 		limit = strtoull(text, NULL, 10);
 		*least = KY_MIN(*least, limit);
@@ -73,7 +63,7 @@ uint64_t tracer_memory_max(void)
 
 	if (groups == MAP_FAILED)
 		return least;
-	if (read_text("/proc/self/cgroup", groups, GROUPS_MAX))
+	if (ky_read_text(AT_FDCWD, "/proc/self/cgroup", groups, GROUPS_MAX) >= 0)
 		least = limit_of(groups);
 	munmap(groups, GROUPS_MAX);
 	return least;

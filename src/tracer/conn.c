@@ -14,6 +14,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/small-file.h"
 #include "tracer/cgroup.h"
 #include "tracer/counter.h"
 #include "tracer/statedump.h"
@@ -36,11 +37,9 @@ bool tracer_user_outside(uid_t uid, uid_t *ret_outside)
 {
 	unsigned long inside, outside, count;
 	char text[1024], *line = text;
-	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), used;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = ky_read_text(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text));
+	int used;
 
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
 	*ret_outside = (uid_t)-1;
 	for (; sscanf(line, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3; line += used)
 		if (uid >= inside && uid - inside < count) {
@@ -298,13 +297,8 @@ static void send_left_out(struct tracer_conn *conn)
 static uint64_t mapped_size(void)
 {
 	char text[32];
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	ky_close(fd);
-	if (n < 0)
-		return 0;
-	text[n] = '\0';
+	ky_read_text(AT_FDCWD, "/proc/self/statm", text, sizeof(text));
 	return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -340,10 +334,17 @@ static uint32_t room_caps(void)
 	return mapped_size() > locked.rlim_max ? 0 : KY_CAP_FIXED;
 }
 
+void tracer_process_name(char *name, size_t size)
+{
+	ssize_t n = ky_read_text(AT_FDCWD, "/proc/self/comm", name, size);
+
+	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+}
+
 static void send_hello(struct tracer_conn *conn)
 {
 	struct ky_writer w = start();
-	char name[17] = "";
+	char name[17];
 	struct ky_app_hello m = {
 		.version = KY_PROTO_VERSION,
 		.abi_bits = sizeof(void *) * 8,
@@ -355,12 +356,8 @@ static void send_hello(struct tracer_conn *conn)
 		.n_events = tracer.n_events,
 		.procname = name,
 	};
-	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
 
-	/* The process's name, not this thread's: /proc/self/comm is the main thread's. */
-	ky_close(fd);
-	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	tracer_process_name(name, sizeof(name));
 	if (!ky_thread_process())
 		ky_thread_set_process();
 	m.process = ky_thread_process();

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/small-file.h"
 #include "tracer/tracer.h"
 
 #define SETXID	   33
@@ -75,14 +76,9 @@ static bool get_users(pid_t thread, char ret[USERS_SIZE])
 {
 	char path[64], text[1024];
 	const char *line;
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	line = strstr(text, "\nUid:");
 	if (!line || strstr(text, "\nState:\tZ") || strstr(text, "\nState:\tX"))
 		return false;

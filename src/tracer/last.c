@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/small-file.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
@@ -144,14 +145,9 @@ static bool read_main(char *ret_state, int *ret_status)
 {
 	enum { STATUS = 49 }; /* fields between the two */
 	char path[48], buf[1024], *p;
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, buf, sizeof(buf));
 	p = strrchr(buf, ')');
 	if (!p || sscanf(p + 1, " %c", ret_state) != 1)
 		return false;

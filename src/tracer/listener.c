@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/small-file.h"
 #include "ring/wait.h"
 #include "tracer/locks.h"
 #include "tracer/statedump.h"
@@ -127,14 +128,11 @@ bool tracer_listener_died(void)
 bool tracer_listener_is_filtered(void)
 {
 	char path[48], buf[4096], *mode;
-	ssize_t n;
-	int fd;
 
+	if (!listener.tid)
+		return false;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)listener.tid);
-	fd = listener.tid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, buf, sizeof(buf));
 	mode = strstr(buf, "\nSeccomp:\t");
 	return mode && mode[sizeof("\nSeccomp:\t") - 1] != '0';
 }
@@ -528,16 +526,11 @@ static bool is_running(const char *parent, pid_t id, uint64_t *ret_ticks)
 	char path[48], buf[512], state;
 	unsigned long user, system;
 	const char *p;
-	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/%d/stat", parent, (int)id);
-	fd = id ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
-	ky_close(fd);
-	if (n <= 0)
+	if (!id)
 		return false;
-	buf[n] = '\0';
+	snprintf(path, sizeof(path), "%s/%d/stat", parent, (int)id);
+	ky_read_text(AT_FDCWD, path, buf, sizeof(buf));
 	p = strrchr(buf, ')');
 	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state,
 			  &user, &system) != 3)

@@ -403,12 +403,9 @@ static void record_module(const struct module *m, bool load, const struct tracer
 static void record_procname(const struct tracer_mask *only)
 {
 	struct payload p = {.len = 0};
-	char name[64] = "";
-	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+	char name[64];
 
-	ky_close(fd);
-	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	tracer_process_name(name, sizeof(name));
 	put_string(&p, name);
 	record(DUMP_PROCNAME, only, &p);
 }

@@ -315,6 +315,8 @@ bool tracer_fd_is_ours(const struct tracer_fd *f);
 /* Called by the listener when it has a table of descriptors of its own: all in it are ours. */
 void tracer_fd_own_table(void);
 void tracer_fd_drop(struct tracer_fd *f);
+/* Stores the name of the process: not of this thread, but of main, as /proc/self/comm has it. */
+void tracer_process_name(char *name, size_t size);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Returns true if a daemon seems to run. */
 bool tracer_conn_has_socket(const struct tracer_conn *conn);

@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 
 #include "abi/kernel.h"
+#include "base/small-file.h"
 #include "kernel/program.h"
 #include "sessiond/kernel/dump-room.h"
 
@@ -155,16 +156,6 @@ static bool parse_stat(struct thread *t, char *text)
 	return field > 39;
 }
 
-static bool read_text(int dir, const char *path, char *buf, size_t size)
-{
-	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
 /*
  * The real user, who has started the process. The owner of its directory would be root for a
  * process that is not dumpable, or has root's rights for a moment.
@@ -175,7 +166,7 @@ static uid_t user_of(int proc, int pid)
 	const char *at;
 
 	snprintf(path, sizeof(path), "%d/status", pid);
-	at = read_text(proc, path, text, sizeof(text)) ? strstr(text, "\nUid:") : NULL;
+	at = ky_read_text(proc, path, text, sizeof(text)) > 0 ? strstr(text, "\nUid:") : NULL;
 	return at ? (uid_t)strtoul(at + 5, NULL, 10) : 0;
 }
 
@@ -207,7 +198,7 @@ static void each_thread_of(int tasks, int pid, uid_t uid, struct dump_room *room
 		t.tid = atoi(entry->d_name);
 		t.pid = pid;
 		snprintf(path, sizeof(path), "%d/stat", t.tid);
-		if (read_text(dirfd(dir), path, text, sizeof(text)) && parse_stat(&t, text))
+		if (ky_read_text(dirfd(dir), path, text, sizeof(text)) > 0 && parse_stat(&t, text))
 			each(arg, &t);
 	}
 	if (dir)
@@ -382,7 +373,7 @@ static int32_t number_in(int32_t pid, const char *key, int level, int32_t *ret_l
 	char path[64], text[4096];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	read_text(AT_FDCWD, path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	return number_at(text, key, level, ret_level);
 }
 
@@ -393,7 +384,7 @@ static uint32_t map_id(int32_t pid, const char *file, uint32_t id)
 	char path[64], text[4096], *line, *rest = text;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	read_text(AT_FDCWD, path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	while ((line = strsep(&rest, "\n")))
 		if (sscanf(line, "%u %u %u", &inside, &outside, &n) == 3 && id - outside < n)
 			return inside + (id - outside);
@@ -528,7 +519,7 @@ static uint32_t flags_of(int proc, int pid, const char *fd)
 	char path[64], text[512], *at;
 
 	snprintf(path, sizeof(path), "%d/fdinfo/%.10s", pid, fd);
-	at = read_text(proc, path, text, sizeof(text)) ? strstr(text, "flags:") : NULL;
+	at = ky_read_text(proc, path, text, sizeof(text)) > 0 ? strstr(text, "flags:") : NULL;
 	return at ? (uint32_t)strtoul(at + 6, NULL, 8) : 0;
 }
 
@@ -604,7 +595,7 @@ static void read_member(int dir, const char *name, const char *file, char *buf, 
 	char path[300];
 
 	snprintf(path, sizeof(path), "%.250s/%.40s", name, file);
-	read_text(dir, path, buf, size);
+	ky_read_text(dir, path, buf, size);
 	buf[strcspn(buf, "\n")] = '\0';
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "abi/ended.h"
+#include "base/small-file.h"
 #include "base/util.h"
 
 #define PATH_BYTES 256
@@ -18,22 +19,12 @@ const char *proc_dir = "/proc";
 
 static const char *const names[PROC_RUNS] = {"kymo-listener", "kymo-statedump"};
 
-static ssize_t read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 bool proc_file_state_is(const char *path, const char *name_and_state)
 {
 	long before = strchr(name_and_state, ')') - name_and_state;
 	char text[64 + 16], *end;
 
-	read_file(path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	end = strrchr(text, ')');
 	return end && end - text >= before &&
 	       !strncmp(end - before, name_and_state, strlen(name_and_state));
@@ -55,7 +46,7 @@ bool proc_is_held(pid_t pid)
 	if (proc_state_is(pid, ") T") || proc_state_is(pid, ") t"))
 		return true;
 	snprintf(path, sizeof(path), "%s/%d/wchan", proc_dir, (int)pid);
-	read_file(path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	return !strcmp(text, "do_freezer_trap") || !strcmp(text, "__refrigerator");
 }
 
@@ -68,7 +59,7 @@ static bool proc_run_read(struct proc_run *run, pid_t pid)
 	run->runnable = proc_file_state_is(path, ") R");
 	run->waits_for_disk = proc_file_state_is(path, ") D");
 	snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc_dir, (int)pid, (int)run->tid);
-	return read_file(path, text, sizeof(text)) > 0 &&
+	return ky_read_text(AT_FDCWD, path, text, sizeof(text)) > 0 &&
 	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &run->run_ns, &run->delay_ns,
 		       &run->n_runs) == 3;
 }
@@ -98,7 +89,7 @@ static int kind_of(pid_t pid, pid_t tid)
 	char path[PATH_BYTES], text[64];
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/comm", proc_dir, (int)pid, (int)tid);
-	read_file(path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	text[strcspn(text, "\n")] = '\0';
 	for (int i = 0; i < PROC_RUNS; i++)
 		if (!strcmp(text, names[i]))
@@ -156,7 +147,7 @@ static bool read_zombie(pid_t pid, int *ret_status)
 	char path[PATH_BYTES], text[1024], *end;
 
 	snprintf(path, sizeof(path), "%s/%d/stat", proc_dir, (int)pid);
-	read_file(path, text, sizeof(text));
+	ky_read_text(AT_FDCWD, path, text, sizeof(text));
 	end = strrchr(text, ')');
 	if (!end || (strncmp(end, ") Z", 3) != 0 && strncmp(end, ") X", 3) != 0) ||
 		!(end = strrchr(text, ' ')))
