@@ -151,6 +151,25 @@ static int count_events(struct report *r)
 	return e ? e : r->n_total ? 0 : -ENODATA;
 }
 
+/* Sets the origin. The events must be less than 2^63 ns from it, and from each other. */
+static int set_origin(struct report *r)
+{
+	int64_t ns;
+
+	r->origin_ns = r->o->has_origin ? r->o->origin_ns : r->begin_ns;
+	return __builtin_sub_overflow(r->end_ns, r->begin_ns, &ns) ||
+			       __builtin_sub_overflow(r->end_ns, r->origin_ns, &ns) ||
+			       __builtin_sub_overflow(r->begin_ns, r->origin_ns, &ns)
+		       ? -EOVERFLOW
+		       : 0;
+}
+
+/* Returns a time among those of the events, from the origin on. */
+static int64_t clamp_time(const struct report *r, int64_t ns)
+{
+	return KY_MIN(KY_MAX(ns, r->begin_ns), r->end_ns) - r->origin_ns;
+}
+
 static const struct ky_field *find_field(
 	const struct report *r, const struct ky_source_class *c, const char *name)
 {
@@ -300,6 +319,15 @@ static struct ky_track *track_of(struct report *r, const struct ky_source_event 
 	return ky_tracks_get(&r->tracks, KY_TRACK_STREAM, e->host, pid, e->stream);
 }
 
+/* Returns the bin of a time, which rounding may bring to the end of the last one. */
+static size_t bin_of(const struct report *r, int64_t ns)
+{
+	double at = (double)(ns - (r->begin_ns - r->origin_ns));
+	size_t bin = (size_t)(at / ((double)(r->end_ns - r->begin_ns) + 1) * N_BINS);
+
+	return KY_MIN(bin, (size_t)N_BINS - 1);
+}
+
 static void count_on_track(
 	struct report *r, struct ky_track *k, const struct ky_source_event *e, int64_t ns)
 {
@@ -316,8 +344,7 @@ static void count_on_track(
 	if (!k->bins)
 		k->bins = calloc(N_BINS, sizeof(*k->bins));
 	if (k->bins)
-		k->bins[(uint64_t)((double)(ns - (r->begin_ns - r->origin_ns)) /
-				   (double)(r->end_ns - r->begin_ns + 1) * N_BINS)]++;
+		k->bins[bin_of(r, ns)]++;
 	else
 		r->error = -ENOMEM;
 }
@@ -488,11 +515,10 @@ static void wake_thread(struct report *r, const struct ky_source_event *e, int64
 
 static void add_loss(struct report *r, const struct ky_source_event *e, int64_t track)
 {
-	int64_t from = KY_MAX(e->begin_ns, r->begin_ns) - r->origin_ns;
-	int64_t to = KY_MIN(e->ns, r->end_ns) - r->origin_ns;
+	int64_t from = clamp_time(r, e->begin_ns), to = clamp_time(r, e->ns);
 	struct loss l = {from, to, e->item ? e->item->lost.n : 0, track};
 
-	if (to < from)
+	if (to < from || e->begin_ns > r->end_ns || e->ns < r->begin_ns)
 		return;
 	if (r->losses.n == MAX_LOSSES) {
 		struct loss *last = &r->losses.v[r->losses.n - 1];
@@ -524,8 +550,7 @@ static void note_gap(struct report *r, struct gaps *g, size_t number, int64_t ns
  */
 static void lose(struct report *r, const struct ky_source_event *e)
 {
-	int64_t ns = KY_MAX(e->begin_ns, r->begin_ns) - r->origin_ns, of_thread = -1;
-	int64_t until_ns = e->ns - r->origin_ns;
+	int64_t ns = clamp_time(r, e->begin_ns), until_ns = clamp_time(r, e->ns), of_thread = -1;
 
 	if (e->is_of_thread)
 		note_gap(r, &r->stream_gaps, e->stream, until_ns);
@@ -898,7 +923,8 @@ static int write_head(struct report *r, const struct ky_totals *t)
 {
 	struct ky_buf b = {0};
 	int64_t complete_ns = 0;
-	bool is_cut = ky_trace_reader_complete_from(r->o->query->reader, &complete_ns);
+	bool is_cut = ky_trace_reader_complete_from(r->o->query->reader, &complete_ns) &&
+		      !__builtin_sub_overflow(complete_ns, r->origin_ns, &complete_ns);
 	int e;
 
 	ky_buf_puts(&b, "<script type=\"kymo\" id=\"head\">{\"version\":1,\"title\":");
@@ -920,7 +946,7 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		put_text(&b, r->o->findings);
 	}
 	if (is_cut)
-		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns - r->origin_ns);
+		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns);
 	put_lists(&b, r);
 	ky_buf_puts(&b, "}</script>\n");
 	e = b.error;
@@ -961,7 +987,8 @@ static int prepare(struct report *r)
 	if (!r->meanings)
 		return -ENOMEM;
 	e = count_events(r);
-	r->origin_ns = r->o->has_origin ? r->o->origin_ns : r->begin_ns;
+	if (!e)
+		e = set_origin(r);
 	if (!e)
 		e = ky_source_new(&r->source, r->o->query, &r->names);
 	if (e)

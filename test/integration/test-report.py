@@ -578,6 +578,19 @@ def test_extremes(k):
         check("damaged" in browser.js("document.getElementById('notes').textContent"), "the page does not say that the trace is damaged")
 
 
+def test_extreme_times(k):
+    """Events far from each other have their bins; a range of more than 2^63 ns is refused."""
+    for name, offset, times, status in (("long", 0, [0, 2**54], 0), ("longest", 0, [0] + [2**62] * 9 + [2**63 - 1], 0),
+            ("negative", -(2**33), [0, 10**12, 2**63 - 1], 0), ("beyond", -9223372037, [0, 10**12, 10**19, 2**64 - 3], 1)):
+        trace = Foreign()
+        for ns in times:
+            trace.event(2, ns, 1, 1, struct.pack("<q", 0))
+        path = trace.write(k.top / name)
+        (path / "metadata").write_text(METADATA.replace("freq = 1000000000;", f"freq = 1000000000; offset_s = {offset};"))
+        done = k.kymo("report", path, "-o", k.top / PAGE, "--detail=1", status=status)
+        check(status == 0 or "too large" in done.stderr, done.stderr)
+
+
 def test_page_without_browser(k):
     """One line for each way in which no page can be written; other files stay as they are."""
     trace = make_trace(k)
