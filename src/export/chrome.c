@@ -161,12 +161,9 @@ static void put_flow(struct chrome *c, const struct ky_mark *m, int64_t pid, int
 {
 	static const char *const phases[] = {
 		[KY_FLOW_BEGIN] = "s", [KY_FLOW_STEP] = "t", [KY_FLOW_END] = "f"};
-	size_t ending = m->flow == KY_FLOW_END	  ? strlen("_end")
-			: m->flow == KY_FLOW_STEP ? strlen("_step")
-						  : strlen("_begin");
 	struct ky_mark base = *m;
 
-	base.name_len -= ending;
+	base.name_len = m->stem_len;
 	begin_object(c, phases[m->flow], &base, pid, tid);
 	ky_buf_puts(&c->out.buf, ",\"cat\":\"flow\",\"bp\":\"e\",\"id\":");
 	put_string(&c->out.buf, m->flow_id, m->flow_id_len);

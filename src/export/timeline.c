@@ -218,6 +218,7 @@ static void set_event(struct timeline *t, struct ky_mark *m, const struct kymo_b
 
 	m->name = ky_tables_event_name(c);
 	m->name_len = strlen(m->name);
+	m->stem_len = k->base_len;
 	set_owner(m, b, row);
 	if ((k->is_thread_span || k->is_async_span) && (k->is_begin || k->is_end) &&
 		stream->has_times)

@@ -30,6 +30,7 @@ struct ky_mark {
 	int64_t ns, end_ns;
 	const char *name; /* of spans without their ending; name_len bytes */
 	size_t name_len;
+	size_t stem_len;      /* of the name without _begin, _step or _end: flows have it */
 	int64_t pid, tid;     /* -1: not known */
 	int64_t cpu;	      /* -1: not known */
 	const char *procname; /* procname_len bytes; NULL: not known */

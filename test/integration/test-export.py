@@ -247,6 +247,15 @@ def test_flows(k):
     equal(found, [("s", "shop:parcel", "5"), ("t", "shop:parcel", "5"), ("f", "shop:parcel", "5")], "flows of chrome")
 
 
+def test_flows_of_spans(k):
+    """The events of a flow may be those of a span, too; their flow has the name of both."""
+    t = answers.Trace({f"{name}_{end}": [("u32", "span_tid"), ("u64", "flow_id")] for name in ("a:b", "app:request") for end in ("begin", "end")})
+    names = [f"{name}_{end}" for name in ("app:request", "a:b") for end in ("begin", "end")]
+    t.packet(0, [t.record(10 * i, name, 1, 7) for i, name in enumerate(names)])
+    found = [(e["ph"], e["name"], e.get("id")) for e in chrome(k, t.write(k.top / "trace")) if e["ph"] != "M"]
+    equal(found, [x for name in ("app:request", "a:b") for x in (("B", name, None), ("s", name, "7"), ("E", name, None), ("f", name, "7"))], "marks")
+
+
 def test_csv(k):
     """One file for each name of events; hostile names are harmless names of files."""
     trace = answers.hostile(k.top / "trace")
