@@ -142,7 +142,7 @@ static bool find_calls(struct call_fields *f, const struct ky_event_class *c)
 	bool has_user = ky_field_find(&f->user, c, "$ctx.callstack") ||
 			ky_field_find(&f->user, c, "$ctx.callstack_user");
 
-	if (!strcmp(c->name, "kymo_sample")) {
+	if (c->name && !strcmp(c->name, "kymo_sample")) {
 		has_kernel = ky_field_find(&f->kernel, c, "callstack_kernel");
 		has_user = ky_field_find(&f->user, c, "callstack_user") &&
 			   ky_field_find(&f->sampled, c, "addr");

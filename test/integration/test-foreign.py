@@ -459,6 +459,16 @@ def test_ctf2(k):
     equal(json.loads(out)["fields"], {"f": "010203ff", "n": 3, "d": "78797a"}, "JSON of blobs")
 
 
+def test_nameless(k):
+    """Events may have no name."""
+    metadata = fragments({"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": structure(("a", unsigned(8)))})
+    trace = write(k, "nameless", metadata, s=b"\1\2")
+    done = k.kymo("view", trace, "-e", "foo")
+    check(not done.stdout and "no event of the trace is named 'foo'" in done.stderr, done.stderr)
+    done = k.kymo("export", trace, "--to=folded", "-o", k.top / "folded", status=1)
+    check("stacks" in done.stderr, done.stderr)
+
+
 def test_ctf2_drafts(k):
     """
     Trace Compass's test traces and early tracers have drafts of CTF 2: no separators, enumerations
