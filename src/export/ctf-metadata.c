@@ -390,13 +390,10 @@ static int put_event(struct writer *w, const struct ky_event_class *e)
 	uint32_t before = *w->n_slots;
 	int r;
 
-	ky_buf_puts(w->b, "event {\n");
-	if (e->name) {
-		ky_buf_puts(w->b, "	name = ");
-		put_quoted(w->b, e->name);
-		ky_buf_puts(w->b, ";\n");
-	}
-	ky_buf_printf(w->b, "	id = %" PRIu64 ";\n	stream_id = %" PRIu64 ";\n", e->id,
+	/* babeltrace2 refuses events without a name. */
+	ky_buf_puts(w->b, "event {\n	name = ");
+	put_quoted(w->b, e->name ? e->name : "<unknown>");
+	ky_buf_printf(w->b, ";\n	id = %" PRIu64 ";\n	stream_id = %" PRIu64 ";\n", e->id,
 		e->stream->id);
 	if (e->loglevel >= 0)
 		ky_buf_printf(w->b, "	loglevel = %d;\n", e->loglevel);

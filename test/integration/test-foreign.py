@@ -467,6 +467,10 @@ def test_nameless(k):
     check(not done.stdout and "no event of the trace is named 'foo'" in done.stderr, done.stderr)
     done = k.kymo("export", trace, "--to=folded", "-o", k.top / "folded", status=1)
     check("stacks" in done.stderr, done.stderr)
+    k.kymo("export", trace, "--to=ctf", "-o", k.top / "ctf")
+    lines, _ = view(k, trace)
+    equal(view(k, k.top / "ctf")[0], lines, "the exported trace")
+    equal(run(k, "babeltrace2", k.top / "ctf").stdout.splitlines(), lines, "the exported trace, by babeltrace2")
 
 
 def test_ctf2_drafts(k):
