@@ -187,6 +187,21 @@ static void put_lane(struct chrome *c, const struct ky_mark *m, int64_t pid, int
 	put_args(c, m);
 }
 
+static void put_counter(struct chrome *c, const struct ky_mark *m, int64_t pid, int64_t tid)
+{
+	struct ky_buf *b = &c->out.buf;
+
+	begin_object(c, "C", m, pid, tid);
+	ky_buf_puts(b, ",\"args\":{\"value\":");
+	if (m->value_type == KYMO_DOUBLE)
+		ky_buf_printf(b, "%.17g", m->real);
+	else if (m->value_type == KYMO_INT64)
+		ky_buf_printf(b, "%" PRId64, (int64_t)m->number);
+	else
+		ky_buf_printf(b, "%" PRIu64, m->number);
+	ky_buf_puts(b, "}}");
+}
+
 static void put_lost(struct chrome *c, const struct ky_mark *m)
 {
 	struct ky_buf *b = &c->out.buf;
@@ -220,10 +235,7 @@ static int put_mark(void *arg, const struct ky_mark *m)
 		put_lane(c, m, pid, tid);
 		break;
 	case KY_MARK_COUNTER:
-		begin_object(c, "C", m, pid, tid);
-		ky_buf_puts(&c->out.buf, ",\"args\":{\"value\":");
-		ky_buf_append(&c->out.buf, m->value, m->value_len);
-		ky_buf_puts(&c->out.buf, "}}");
+		put_counter(c, m, pid, tid);
 		break;
 	case KY_MARK_LOST:
 		put_lost(c, m);

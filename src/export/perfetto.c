@@ -270,13 +270,12 @@ static enum type type_of(enum ky_mark_kind kind)
 
 static void put_counter(struct perfetto *p, const struct ky_mark *m)
 {
-	char number[64];
-
-	snprintf(number, sizeof(number), "%.*s", (int)m->value_len, m->value);
-	if (strpbrk(number, ".eE"))
-		ky_pb_double(&p->event, 44, strtod(number, NULL));
+	if (m->value_type == KYMO_DOUBLE)
+		ky_pb_double(&p->event, 44, m->real);
+	else if (m->value_type == KYMO_UINT64 && m->number > INT64_MAX)
+		ky_pb_double(&p->event, 44, (double)m->number);
 	else
-		ky_pb_number(&p->event, 30, (uint64_t)strtoll(number, NULL, 10));
+		ky_pb_number(&p->event, 30, m->number);
 }
 
 static void put_lost(struct perfetto *p, const struct ky_mark *m)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/timeline.h"
 
+#include <math.h>
+
 #include "export/out.h"
 
 /* How an event of a span is shown, by its number among them. */
@@ -21,7 +23,8 @@ enum column {
 	COLUMN_PROCNAME,
 	COLUMN_ASYNC_ID,
 	COLUMN_FLOW_ID,
-	COLUMN_COUNTER,
+	COLUMN_COUNTER, /* integers of any sign */
+	COLUMN_COUNTER_REAL,
 	N_COLUMNS,
 };
 
@@ -38,12 +41,14 @@ static const struct {
 	[COLUMN_PROCNAME] = {"$ctx.procname", KYMO_TEXT},
 	[COLUMN_ASYNC_ID] = {"async_id", KYMO_TEXT},
 	[COLUMN_FLOW_ID] = {"flow_id", KYMO_TEXT},
-	[COLUMN_COUNTER] = {"counter", KYMO_TEXT},
+	[COLUMN_COUNTER] = {"counter", KYMO_UINT64},
+	[COLUMN_COUNTER_REAL] = {"counter", KYMO_DOUBLE},
 };
 
 /* Describes a class of events, by its name and its fields. */
 struct kind {
-	bool is_thread_span, is_async_span, is_begin, is_end, is_counter;
+	bool is_thread_span, is_async_span, is_begin, is_end;
+	enum kymo_column_type counter; /* KYMO_ANY: it has none */
 	enum ky_mark_flow flow;
 	size_t base_len; /* of the name, without its ending */
 };
@@ -109,12 +114,18 @@ static int find_pairs(struct timeline *t)
 
 /* --- classes --- */
 
-static bool has_field(const struct kymo_event_class *c, const char *name)
+/* Returns the type of a field; KYMO_ANY: there is none of this name. */
+static enum kymo_column_type type_of_field(const struct kymo_event_class *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_fields; i++)
 		if (c->fields[i].scope == KYMO_SCOPE_FIELDS && !strcmp(c->fields[i].name, name))
-			return true;
-	return false;
+			return c->fields[i].type;
+	return KYMO_ANY;
+}
+
+static bool has_field(const struct kymo_event_class *c, const char *name)
+{
+	return type_of_field(c, name) != KYMO_ANY;
 }
 
 static bool ends_with(const char *name, size_t len, const char *ending)
@@ -137,7 +148,7 @@ static void describe_kind(struct kind *k, const struct kymo_event_class *c)
 	k->is_end = !strcmp(ending, "_end");
 	k->is_async_span = has_field(c, "async_id");
 	k->is_thread_span = !k->is_async_span && has_field(c, "span_tid");
-	k->is_counter = has_field(c, "counter");
+	k->counter = type_of_field(c, "counter");
 	if (has_field(c, "flow_id") && *ending)
 		k->flow = k->is_begin ? KY_FLOW_BEGIN : k->is_end ? KY_FLOW_END : KY_FLOW_STEP;
 }
@@ -202,10 +213,23 @@ static void set_span(struct timeline *t, struct ky_mark *m, const struct kind *k
 		set_lane(t, m, b, row);
 }
 
-static bool is_number(const char *text, size_t len)
+/* Only numbers are counters: viewers know neither texts, nor infinity. */
+static void set_counter(
+	struct ky_mark *m, enum kymo_column_type type, const struct kymo_batch *b, size_t row)
 {
-	return len && ((text[0] >= '0' && text[0] <= '9') ||
-			      (len > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9'));
+	bool is_real = type == KYMO_DOUBLE;
+	enum column column = is_real ? COLUMN_COUNTER_REAL : COLUMN_COUNTER;
+
+	if (type == KYMO_ANY || type == KYMO_TEXT || !kymo_batch_has(b, column, row))
+		return;
+	if (is_real)
+		m->real = ((const double *)b->columns[column].values)[row];
+	else
+		m->number = ((const uint64_t *)b->columns[column].values)[row];
+	if (is_real && !isfinite(m->real))
+		return;
+	m->kind = KY_MARK_COUNTER;
+	m->value_type = type;
 }
 
 static void set_event(struct timeline *t, struct ky_mark *m, const struct kymo_batch *b, size_t row)
@@ -225,14 +249,12 @@ static void set_event(struct timeline *t, struct ky_mark *m, const struct kymo_b
 		set_span(t, m, k, b, row);
 	m->flow_id = k->flow ? get_text(b, row, COLUMN_FLOW_ID, &m->flow_id_len) : NULL;
 	m->flow = m->flow_id ? k->flow : KY_FLOW_NONE;
-	m->value = k->is_counter ? get_text(b, row, COLUMN_COUNTER, &m->value_len) : NULL;
-	if (m->value && is_number(m->value, m->value_len))
-		m->kind = KY_MARK_COUNTER;
+	set_counter(m, k->counter, b, row);
 }
 
 static bool take_room(struct timeline *t, const struct ky_mark *m)
 {
-	uint64_t n = m->fields_len + m->procname_len + m->lane_len + m->flow_id_len + m->value_len;
+	uint64_t n = m->fields_len + m->procname_len + m->lane_len + m->flow_id_len;
 
 	if (n > t->room.left)
 		return false;

@@ -40,9 +40,10 @@ struct ky_mark {
 	enum ky_mark_flow flow;
 	const char *flow_id; /* digits; flow_id_len bytes */
 	size_t flow_id_len;
-	const char *value; /* of counters: a number; value_len bytes */
-	size_t value_len;
-	const char *fields; /* a JSON object; fields_len bytes */
+	enum kymo_column_type value_type; /* of counters: */
+	uint64_t number;		  /* KYMO_UINT64, or the bits of KYMO_INT64 */
+	double real;			  /* KYMO_DOUBLE: neither infinite nor NaN */
+	const char *fields;		  /* a JSON object; fields_len bytes */
 	size_t fields_len;
 	uint64_t n_lost;  /* 0: not known */
 	const char *what; /* is lost */

@@ -232,6 +232,22 @@ def test_perfetto_hostile(k):
             {n: v for n, v in theirs["fields"].items() if not isinstance(v, (dict, type(None)))}, "fields")
 
 
+def test_counters(k):
+    """Counters keep all their digits; texts are no counters, whatever they contain."""
+    values = [("string", ["12 items", '1}},{"name":"injected","ph":"i"', "7"]), ("f64", [1234567.0, 0.1, 1000.0, 1e300, float("inf"), float("nan")]),
+        ("u64", [0, 2**64 - 2, 5]), ("i64", [-(2**63), -1]), ("u8", [200])]
+    t = answers.Trace({f"a:{kind}": [(kind, "counter")] for kind, _ in values})
+    t.packet(0, [t.record(10, f"a:{kind}", value) for kind, list_ in values for value in list_])
+    trace = t.write(k.top / "trace")
+    numbers = [v for kind, list_ in values for v in list_ if kind != "string" and abs(v) < float("inf")]
+    found = chrome(k, trace)
+    equal([e["args"]["value"] for e in found if e["ph"] == "C"], numbers, "values of chrome")
+    equal([e["args"]["counter"] for e in found if e["ph"] == "i" and e["name"] == "a:string"], values[0][1], "texts")
+    protobuf(k)
+    found = [(e.double_counter, e.counter) for _, e, _ in Perfetto(k, export(k, trace, "perfetto")).events if e.type == 4]
+    equal(found, [(float(v), 0) if isinstance(v, float) or v >= 2**63 else (0.0, v) for v in numbers], "values of perfetto")
+
+
 def test_flows(k):
     """Flows of Kymo's own programs link their three events."""
     protobuf(k)
