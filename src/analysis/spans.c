@@ -10,6 +10,7 @@
 #include "analysis/spans.h"
 
 #include "base/hash.h"
+#include "base/vec.h"
 
 /* A begin, or an end that looks for its begin. */
 struct ky_span_begin {
@@ -31,12 +32,18 @@ struct ky_open_span {
 	struct ky_span_begin b;	    /* its key is behind this structure */
 	struct ky_open_span *below; /* same name and number, began before; not in the table */
 	struct ky_open_span *outer; /* the span of the thread that was begun before */
+	struct ky_open_span *inner; /* the one that was begun after it */
 	uint64_t inner_ns;	    /* of the spans that were begun in it and have ended */
 	struct ky_open_span *last;  /* of a queue, in its first: the one that began last */
 	uint64_t parent;	    /* number of the begin of `outer` at that time, or 0 */
 	unsigned depth;
-	bool crosses;	  /* `outer` ended before it */
+	bool crosses;	  /* one that began before it in its thread ended before it */
 	bool is_in_table; /* it, or it is below one that is */
+};
+
+/* A span whose begin has a number above `after`, up to `until`, crosses the end of another one. */
+struct crossing {
+	uint64_t after, until;
 };
 
 /* The open spans of a thread, the last one first. */
@@ -45,6 +52,7 @@ struct thread {
 	size_t group; /* of its trace */
 	uint64_t id;
 	struct ky_open_span *innermost;
+	KY_VEC(struct crossing) crossings; /* ascending, disjoint; an open span is in each */
 };
 
 /* --- missing records --- */
@@ -183,7 +191,7 @@ static struct ky_open_span *copy_open(struct ky_spans *s, const struct ky_span_b
 	if (span->key_len)
 		memcpy(o + 1, span->key, span->key_len);
 	o->b.key = (const char *)(o + 1);
-	o->below = o->outer = NULL;
+	o->below = o->outer = o->inner = NULL;
 	o->last = o;
 	o->inner_ns = o->parent = 0;
 	o->depth = 0;
@@ -270,6 +278,7 @@ static int begin(struct ky_spans *s, const struct ky_span_begin *span)
 		o->b.thread->innermost = o;
 	}
 	if (o->outer) {
+		o->outer->inner = o;
 		o->parent = o->outer->b.number;
 		o->depth = o->outer->depth + 1;
 	}
@@ -300,17 +309,54 @@ static struct thread *find_thread(struct ky_spans *s, const struct ky_span_begin
 	return s->last_thread = t;
 }
 
-/* Removes a span from its thread's list, at any position. Those that began in it cross its end. */
-static void leave_thread(struct ky_open_span *o)
+/* Returns true if a span that began before o has ended since o began. */
+static bool has_crossed(const struct thread *t, const struct ky_open_span *o)
 {
-	struct ky_open_span **at = o->b.thread ? &o->b.thread->innermost : NULL;
+	size_t lo = 0, hi = t->crossings.n;
 
-	while (at && *at && *at != o) {
-		(*at)->crosses = true;
-		at = &(*at)->outer;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->crossings.v[mid].until < o->b.number)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	if (at && *at)
-		*at = o->outer;
+	return lo < t->crossings.n && t->crossings.v[lo].after < o->b.number;
+}
+
+/* All spans that are open now and began after o cross its end. */
+static int add_crossing(const struct ky_spans *s, struct thread *t, const struct ky_open_span *o)
+{
+	struct crossing c = {o->b.number, s->n_events};
+
+	while (t->crossings.n && t->crossings.v[t->crossings.n - 1].until >= c.after) {
+		t->crossings.n--;
+		c.after = KY_MIN(c.after, t->crossings.v[t->crossings.n].after);
+	}
+	return ky_vec_add(&t->crossings, c);
+}
+
+/* Removes a span from its thread's list, at any position. */
+static int leave_thread(const struct ky_spans *s, struct ky_open_span *o)
+{
+	struct thread *t = o->b.thread;
+	uint64_t last;
+
+	if (!t)
+		return 0;
+	o->crosses = has_crossed(t, o);
+	if (o->outer)
+		o->outer->inner = o->inner;
+	if (o->inner) {
+		o->inner->outer = o->outer;
+		return add_crossing(s, t, o);
+	}
+	t->innermost = o->outer;
+	last = o->outer ? o->outer->b.number : 0;
+	while (t->crossings.n && t->crossings.v[t->crossings.n - 1].after >= last)
+		t->crossings.n--;
+	return 0;
 }
 
 /* Remembers the longest span of its name. */
@@ -402,12 +448,12 @@ static int end(struct ky_spans *s, const struct ky_span_begin *span)
 		return r;
 	}
 	o->b.name->n_open--;
-	leave_thread(o);
-	if (is_complete(s, o, span->stream))
+	r = leave_thread(s, o);
+	if (!is_complete(s, o, span->stream))
+		o->b.name->n_cut++;
+	else if (!r)
 		r = add_duration(
 			s, o, span->ns > o->b.ns ? (uint64_t)span->ns - (uint64_t)o->b.ns : 0);
-	else
-		o->b.name->n_cut++;
 	drop_open(s, o);
 	return r;
 }
@@ -558,8 +604,10 @@ void ky_spans_deinit(struct ky_spans *s)
 
 	ky_htab_foreach(&s->threads, i, n, tmp)
 	{
-		struct ky_open_span *o = ky_container_of(n, struct thread, node)->innermost, *outer;
+		struct thread *t = ky_container_of(n, struct thread, node);
+		struct ky_open_span *o = t->innermost, *outer;
 
+		ky_vec_deinit(&t->crossings);
 		for (; o && !o->is_in_table; o = outer) {
 			outer = o->outer;
 			free(o);

@@ -166,8 +166,9 @@ static void test_many(void **state)
 struct model {
 	uint64_t tid[20000], number[20000], began_last;
 	int name[20000];
+	bool crosses[20000]; /* one that began before in its thread has ended */
 	size_t n;
-	bool has_ended;
+	bool has_ended, has_crossed;
 };
 
 static int note_ended(void *arg, const struct ky_ended_span *e)
@@ -176,6 +177,7 @@ static int note_ended(void *arg, const struct ky_ended_span *e)
 
 	m->has_ended = true;
 	m->began_last = e->begin;
+	m->has_crossed = e->crosses;
 	return 0;
 }
 
@@ -200,6 +202,7 @@ static void test_random(void **state)
 			feed(&s, begins[name], tid, (int64_t)i);
 			m.tid[m.n] = tid;
 			m.name[m.n] = name;
+			m.crosses[m.n] = false;
 			m.number[m.n++] = i;
 			continue;
 		}
@@ -211,7 +214,9 @@ static void test_random(void **state)
 		if (!k)
 			continue;
 		assert_int_equal(m.began_last, m.number[k - 1]);
+		assert_int_equal(m.has_crossed, m.crosses[k - 1]);
 		for (m.n--; k <= m.n; k++) {
+			m.crosses[k - 1] = m.crosses[k] || m.tid[k] == tid;
 			m.tid[k - 1] = m.tid[k];
 			m.name[k - 1] = m.name[k];
 			m.number[k - 1] = m.number[k];

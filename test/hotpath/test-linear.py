@@ -58,11 +58,16 @@ def of_one_hash(n):
     return [("s:named", text) for text in itertools.islice(texts, n)]
 
 
+def never_ended(n):
+    """Spans, and inside them others that do not end."""
+    return [("s:outer_begin", 1, 0)] * n + [("s:inner_begin", 1, 0)] * n + [("s:outer_end", 1, 0)] * n
+
+
 CASES = {
     "explain": ((nested, 1500), (in_stages, 1500), (of_many_threads, 1000)),
     "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
     "report": ((nested, 1000), (of_one_number, 3000)),
-    "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000)),
+    "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000), (never_ended, 1000)),
     "stat --by=text": ((of_one_hash, 2000),),
 }
 
