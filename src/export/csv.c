@@ -103,13 +103,15 @@ static char *make_unique_path(
 {
 	char *path = make_path(dir, t, table), *numbered;
 
-	if (!path || !is_taken(paths, table, path))
-		return path;
-	path[strlen(path) - strlen(".csv")] = '\0';
-	if (asprintf(&numbered, "%s-%zu.csv", path, table) < 0)
-		numbered = NULL;
-	free(path);
-	return numbered;
+	/* A table may also be called as another one is with its number. */
+	while (path && is_taken(paths, table, path)) {
+		path[strlen(path) - strlen(".csv")] = '\0';
+		if (asprintf(&numbered, "%s-%zu.csv", path, table) < 0)
+			numbered = NULL;
+		free(path);
+		path = numbered;
+	}
+	return path;
 }
 
 static int write_tables(const struct ky_tables *t, const char *dir, struct ky_out_room *room)

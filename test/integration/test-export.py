@@ -292,6 +292,12 @@ def test_csv(k):
     done = k.kymo("export", trace, "--to=csv", "-e", "EVENTS", "-o", "-")
     equal(done.stdout, one.read_text(), "standard output")
     k.kymo("export", trace, "--to=csv", "-o", "-", status=1)
+    # names that are one name of a file, also with any number of a table
+    names = ["a/b", *(f"a_b-{i}" for i in range(20, 60)), "a_b"]
+    t = answers.Trace({name: [("u32", "n")] for name in names})
+    t.packet(0, [t.record(10, name, i) for i, name in enumerate(names)])
+    rows = [list(csv.DictReader(p.open())) for p in export(k, t.write(k.top / "same"), "csv").iterdir() if p.name.startswith("a_b")]
+    equal(sorted(int(r["n"]) for table in rows for r in table), list(range(len(names))), "rows of names that are alike")
 
 
 def clickhouse_columns():
