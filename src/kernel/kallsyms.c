@@ -78,6 +78,17 @@ static int by_address(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
+/* Keeps the first of several names of an address, in the order of the file; they are sorted. */
+static void drop_other_names(struct ky_kallsyms *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->n; i++)
+		if (!n || k->v[n - 1].address != k->v[i].address)
+			k->v[n++] = k->v[i];
+	k->n = n;
+}
+
 struct ky_kallsyms *ky_kallsyms_read(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -100,6 +111,7 @@ struct ky_kallsyms *ky_kallsyms_read_fd(int fd)
 		return NULL;
 	}
 	qsort(k->v, k->n, sizeof(*k->v), by_address);
+	drop_other_names(k);
 	return k;
 }
 
@@ -124,9 +136,6 @@ static struct ky_kernel_symbol *find_symbol(const struct ky_kallsyms *k, uint64_
 		else
 			hi = mid;
 	}
-	/* Of several names, the first one in the file. */
-	while (lo > 1 && k->v[lo - 2].address == k->v[lo - 1].address)
-		lo--;
 	return lo ? &k->v[lo - 1] : NULL;
 }
 
@@ -140,13 +149,11 @@ const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uin
 const struct ky_kernel_symbol *ky_kallsyms_take(
 	struct ky_kallsyms *k, uint64_t address, uint64_t *ret_end)
 {
-	struct ky_kernel_symbol *s = find_symbol(k, address), *next = s;
+	struct ky_kernel_symbol *s = find_symbol(k, address);
 
 	if (!s || !*s->name || s->taken)
 		return NULL;
-	while (next < k->v + k->n && next->address == s->address)
-		next++;
-	*ret_end = next < k->v + k->n ? next->address : s->address + LAST_MAX;
+	*ret_end = s + 1 < k->v + k->n ? s[1].address : s->address + LAST_MAX;
 	if (address >= *ret_end)
 		return NULL;
 	s->taken = true;

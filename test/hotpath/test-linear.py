@@ -20,6 +20,7 @@ import answers  # noqa: E402
 
 # A table that grows and a sort cost a little more than four times as much.
 GROWTH = 5
+KERNEL = 0xFFFFFFFF81000000
 COLLECTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
@@ -63,22 +64,30 @@ def never_ended(n):
     return [("s:outer_begin", 1, 0)] * n + [("s:inner_begin", 1, 0)] * n + [("s:outer_end", 1, 0)] * n
 
 
+def in_the_kernel(n):
+    return [("s:at", KERNEL + i) for i in range(n)]
+
+
 CASES = {
     "explain": ((nested, 1500), (in_stages, 1500), (of_many_threads, 1000)),
     "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
     "report": ((nested, 1000), (of_one_number, 3000)),
     "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000), (never_ended, 1000)),
+    "view --symbols": ((in_the_kernel, 2000),),
     "stat --by=text": ((of_one_hash, 2000),),
 }
 
 
 def write(path, events, step):
     near = {f"s:near_{end}": [("u64", "async_id")] for end in ("begin", "end")}
-    t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")]})
+    t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")], "s:at": [("x64", "ip")]})
     records = [t.record(1 + i * step, name, *values) for i, (name, *values) in enumerate(events)]
     for i in range(0, len(records), 1000):
         t.packet(0, records[i : i + 1000])
-    return t.write(path)
+    t.write(path)
+    (path / "index").mkdir()
+    (path / "index" / "kallsyms").write_text("".join(f"{KERNEL:x} T name{i}\n" for i in range(len(events))))
+    return path
 
 
 def executed(kymo, top, command, trace):
