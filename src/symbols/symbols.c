@@ -171,13 +171,15 @@ static void put_place(
 }
 
 /* ';' separates frames, a blank the count, a newline stacks. */
+static char stack_char(char c)
+{
+	return c == ';' ? ':' : (unsigned char)c <= ' ' ? '_' : c;
+}
+
 static void put_stack_name(struct ky_buf *b, const char *name)
 {
-	for (; *name; name++) {
-		char c = *name == ';' ? ':' : (unsigned char)*name <= ' ' ? '_' : *name;
-
-		ky_buf_append(b, &c, 1);
-	}
+	for (; *name; name++)
+		ky_buf_append(b, (char[]){stack_char(*name)}, 1);
 }
 
 static void put_stack(struct ky_buf *b, const struct ky_elf_place *p, const char *object)
@@ -352,8 +354,11 @@ static size_t find_in_kernel(struct ky_symbols *s, const struct ky_symbol_addres
 	sym = k && k->symbols ? ky_kallsyms_find(k->symbols, a->address - a->is_return) : NULL;
 	if (!sym)
 		return 0;
-	if (form == KY_SYMBOL_STACK)
-		return copy_text(text, sym->name);
+	if (form == KY_SYMBOL_STACK) {
+		for (char *c = text + copy_text(text, sym->name); c-- > text;)
+			*c = stack_char(*c);
+		return strlen(text);
+	}
 	n = snprintf(text, KY_SYMBOL_MAX, "%s+0x%" PRIx64 " (%s)", sym->name,
 		a->address - sym->address, *sym->module ? sym->module : "kernel");
 	return KY_MIN((size_t)n, (size_t)KY_SYMBOL_MAX - 1);

@@ -369,6 +369,14 @@ def test_kernel(k):
     (trace / "index" / "kallsyms").write_text("ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000200 t do_one [not]\n"
         "ffffffff81000200 D data\nffffffffc0000000 t ext4_read\t[ext4]\nbroken\nzz T x\n0000000000001000 A low\n")
     equal(addresses(), ["_stext+0x10 (kernel)", "do_one+0x10 (not)", "ext4_read+0x5 (ext4)", None], "with symbols")
+    # A name has no marks that separate the frames and counts of folded stacks.
+    t = answers.Trace({"kymo_sample": [("x64", "callstack_kernel[1]")]})
+    t.packet(0, [t.record(10, "kymo_sample", 0xFFFFFFFF81000010)])
+    trace = t.write(k.top / "stacks")
+    (trace / "index").mkdir()
+    (trace / "index" / "kallsyms").write_text("ffffffff81000000 T a;b\x01c\n")
+    k.kymo("export", trace, "--to=folded", "-o", k.top / "folded")
+    equal((k.top / "folded").read_text(), "prog;a:b_c 1\n", "folded stacks")
 
 
 @without_sanitizers
