@@ -70,7 +70,8 @@ static int append_file(const char *path, const struct ky_buf *parts, size_t n)
 			done += k > 0 ? (size_t)k : 0;
 		}
 	}
-	close(fd);
+	if (close(fd) < 0 && !r)
+		r = -errno;
 	return r;
 }
 
