@@ -51,6 +51,9 @@ int ky_map_read(struct ky_map *m);
 /* Returns true if the traces have state events. */
 bool ky_map_has_any(const struct ky_map *m);
 
+/* Returns the number of times since the last call that files were left out: there are too many. */
+uint64_t ky_map_take_left_out(struct ky_map *m);
+
 /* The result of a search. */
 enum ky_map_result {
 	KY_MAP_FOUND,

@@ -504,6 +504,9 @@ void ky_symbols_report(struct ky_symbols *s, void (*warn)(void *arg, const char 
 			"%" PRIu64
 			" address%s may belong to several processes: record the context vpid",
 			s->n_ambiguous, s->n_ambiguous == 1 ? "" : "es");
+	if (ky_map_take_left_out(s->map))
+		add_reason(
+			s, "processes had too many files in memory: some addresses have no names");
 	for (size_t i = 0; i < s->n_reasons; i++)
 		warn(arg, s->reasons[i]);
 	forget_reasons(s);

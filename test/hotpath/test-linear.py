@@ -64,6 +64,11 @@ def never_ended(n):
     return [("s:outer_begin", 1, 0)] * n + [("s:inner_begin", 1, 0)] * n + [("s:outer_end", 1, 0)] * n
 
 
+def of_files(n):
+    """Files at other addresses, then at the same one."""
+    return [("kymo_lib:load", 4096 * (i + 1), 4096, f"/{i}") for i in range(n)] + [("kymo_lib:load", 4096, 4096, f"/{i}") for i in range(n)] + [("s:at", 4096)]
+
+
 def in_the_kernel(n):
     return [("s:at", KERNEL + i) for i in range(n)]
 
@@ -73,14 +78,15 @@ CASES = {
     "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
     "report": ((nested, 1000), (of_one_number, 3000)),
     "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000), (never_ended, 1000)),
-    "view --symbols": ((in_the_kernel, 2000),),
+    "view --symbols": ((of_files, 1000), (in_the_kernel, 2000)),
     "stat --by=text": ((of_one_hash, 2000),),
 }
 
 
 def write(path, events, step):
     near = {f"s:near_{end}": [("u64", "async_id")] for end in ("begin", "end")}
-    t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")], "s:at": [("x64", "ip")]})
+    t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")], "s:at": [("x64", "ip")],
+        "kymo_lib:load": [("x64", "baddr"), ("u64", "memsz"), ("string", "path")]})
     records = [t.record(1 + i * step, name, *values) for i, (name, *values) in enumerate(events)]
     for i in range(0, len(records), 1000):
         t.packet(0, records[i : i + 1000])

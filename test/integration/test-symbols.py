@@ -10,12 +10,13 @@ import json
 import pathlib
 import random
 import re
+import resource
 import shutil
 import sqlite3
 import subprocess
 
 import answers
-from kymotest import BUILD, SOURCE, Skip, check, equal, need_program, rounds, without_sanitizers
+from kymotest import BUILD, CLI, SANITIZED, SOURCE, Skip, check, equal, need_program, rounds, without_sanitizers
 
 APPS = SOURCE / "test" / "integration" / "apps"
 LIBRARY = """
@@ -265,6 +266,7 @@ BIN_INFO = [("x64", "baddr"), ("u64", "memsz"), ("string", "path"), ("u8", "is_p
 STATE = {
     "lttng_ust_statedump:start": [], "lttng_ust_statedump:end": [], "lttng_ust_statedump:bin_info": BIN_INFO,
     "lttng_ust_lib:load": BIN_INFO, "lttng_ust_lib:unload": [("x64", "baddr")],
+    "kymo_lib:fork": [("i64", "parent")], "kymo_lib:exec": [],
     "a:at": [("x64", "ip"), ("x64", "addr"), ("u32", "n")],
 }
 
@@ -315,6 +317,60 @@ def test_mappings(k):
         trace = t.finish(k.top / f"trace{number}")
         found = [e["fields"] for e in view(k, trace, "--symbols", "-e", "a:at")]
         equal([(f["ip_symbol"], f["addr_symbol"]) for f in found], wanted_texts, "files of addresses")
+
+
+def test_forks(k):
+    """
+    Random processes begin with the files of their parents, load and unload others, run other
+    programs, and end; numbers of processes are used again.
+    """
+    size, rng = 0x1000, random.Random()
+    for number in rounds():
+        t, now, wanted_texts, n = StateTrace(), collections.defaultdict(dict), [], 0
+        for _ in range(600):
+            pid, base, action = rng.randrange(1, 7), 0x10000 + size * rng.randrange(4), rng.randrange(10)
+            if action < 2:
+                n += 1
+                end = base + size * rng.randrange(1, 3)
+                t.load("lib:load", base, end - base, f"/no/such/file{n}.so", pid)
+                now[pid] = {b: f for b, f in now[pid].items() if f[0] <= base or b >= end} | {base: (end, f"file{n}.so")}
+            elif action == 2:
+                t.add("lttng_ust_lib:unload", base, pid=pid)
+                now[pid].pop(base, None)
+            elif action < 5:
+                parent = rng.randrange(1, 7)
+                t.add("kymo_lib:fork", parent, pid=pid)
+                now[pid] = dict(now[parent]) if parent != pid else {}
+            elif action == 5 and rng.randrange(2):
+                t.add("kymo_lib:exec", pid=pid)
+                now[pid] = {}
+            else:
+                t.add("a:at", base + 2, base + 1, 0, pid=pid)
+                wanted_texts.append(next((f"{f[1]}+{base + 1 - b:#x}" for b, f in now[pid].items() if b <= base < f[0]), None))
+        found = [e["fields"] for e in view(k, t.finish(k.top / f"trace{number}"), "--symbols", "-e", "a:at")]
+        wrong = [i for i, f in enumerate(found) if wanted_texts[i] and f["addr_symbol"] != wanted_texts[i]]
+        equal((len(found), wrong), (len(wanted_texts), []), "events, and those with another file")
+
+
+def test_many_forks(k):
+    """Many processes with many files of their parent take little memory, whatever they do."""
+    if SANITIZED:
+        raise Skip("sanitizers need all addresses")
+    n, size = 4000, 0x1000
+    for name in ("same", "changed"):
+        t = StateTrace()
+        for i in range(n):
+            t.load("lib:load", 0x100000 + size * i, size, "/no/such/file.so")
+        for pid in range(2, n):
+            t.add("kymo_lib:fork", pid - 1, pid=pid)
+            if name == "changed":
+                t.load("lib:load", 0x10000, size, "/no/such/own.so", pid)
+        t.add("a:at", 0x100002, 0x100001, 0, pid=3)
+        trace = t.finish(k.top / name)
+        done = k.run([CLI, "view", "--symbols", "-e", "a:at", trace],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20)))
+        check("file.so+0x1" in done.stdout, done.stdout)
+        equal("too many files" in done.stderr, name == "changed", f"{name}: a warning that files are left out")
 
 
 def test_before_the_state(k):
