@@ -32,7 +32,8 @@ struct lock {
 	uint64_t process, address;
 	enum ky_wait_kind kind;
 	uint32_t text;
-	bool is_signal; /* a semaphore that others post than those who wait: nobody holds it */
+	bool is_signal;	 /* a semaphore that others post than those who wait: nobody holds it */
+	uint64_t n_gaps; /* in the trace before it was used last: then all below is not known */
 	KY_VEC(struct hold) holds;
 	KY_VEC(struct thread *) waiters;
 };
@@ -40,6 +41,7 @@ struct lock {
 struct thread {
 	struct ky_hnode node;
 	uint64_t process, number;
+	uint64_t n_gaps;    /* as that of a lock */
 	struct lock *waits; /* NULL: it does not wait */
 	int64_t charged_ns; /* the wait is charged to holders up to here */
 	uint32_t site;
@@ -109,6 +111,26 @@ static int count_row(struct ky_waits *w, const struct ky_wait_row *like)
 
 /* --- threads and locks --- */
 
+/*
+ * Forgets what a thread did before events were missing: who holds what is not known any more. All
+ * threads and locks would be too many to do so at each gap.
+ */
+static struct thread *refresh_thread(const struct ky_waits *w, struct thread *t)
+{
+	if (t->n_gaps != w->n_gaps)
+		t->waits = t->given = NULL;
+	t->n_gaps = w->n_gaps;
+	return t;
+}
+
+static struct lock *refresh_lock(const struct ky_waits *w, struct lock *l)
+{
+	if (l->n_gaps != w->n_gaps)
+		l->holds.n = l->waiters.n = 0;
+	l->n_gaps = w->n_gaps;
+	return l;
+}
+
 static struct thread *find_thread(struct ky_waits *w, uint64_t process, uint64_t number)
 {
 	const uint64_t key[] = {process, number};
@@ -118,7 +140,7 @@ static struct thread *find_thread(struct ky_waits *w, uint64_t process, uint64_t
 	for (struct ky_hnode *n = ky_htab_first(&w->threads, hash); n; n = ky_htab_next(n)) {
 		t = ky_container_of(n, struct thread, node);
 		if (t->process == process && t->number == number)
-			return t;
+			return refresh_thread(w, t);
 	}
 	t = calloc(1, sizeof(*t));
 	if (!t || ky_htab_add(&w->threads, &t->node, hash) < 0) {
@@ -127,7 +149,7 @@ static struct thread *find_thread(struct ky_waits *w, uint64_t process, uint64_t
 	}
 	t->process = process;
 	t->number = number;
-	return t;
+	return refresh_thread(w, t);
 }
 
 static struct lock *find_lock(
@@ -140,7 +162,7 @@ static struct lock *find_lock(
 	for (struct ky_hnode *n = ky_htab_first(&w->locks, hash); n; n = ky_htab_next(n)) {
 		l = ky_container_of(n, struct lock, node);
 		if (l->process == process && l->address == address && l->kind == kind)
-			return l;
+			return refresh_lock(w, l);
 	}
 	l = calloc(1, sizeof(*l));
 	if (!l || ky_htab_add(&w->locks, &l->node, hash) < 0) {
@@ -150,7 +172,7 @@ static struct lock *find_lock(
 	l->process = process;
 	l->address = address;
 	l->kind = kind;
-	return l;
+	return refresh_lock(w, l);
 }
 
 static struct hold *find_hold(struct lock *l, uint64_t thread)
@@ -397,27 +419,6 @@ static int add_event(struct ky_waits *w, const struct ky_item *item, const struc
 	return status ? 0 : release(w, s.lock, s.thread->number, item->ns);
 }
 
-/* Events are missing: who holds what is not known any more. */
-static void forget(struct ky_waits *w)
-{
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	w->n_gaps++;
-	ky_htab_foreach(&w->locks, i, n, tmp)
-	{
-		struct lock *l = ky_container_of(n, struct lock, node);
-
-		l->holds.n = l->waiters.n = 0;
-	}
-	ky_htab_foreach(&w->threads, i, n, tmp)
-	{
-		struct thread *t = ky_container_of(n, struct thread, node);
-
-		t->waits = t->given = NULL;
-	}
-}
-
 /* --- classes --- */
 
 static const struct {
@@ -503,7 +504,7 @@ static int read_all(struct ky_waits *w, struct ky_cursor *cursor, const struct k
 		if (item.kind == KY_ITEM_EVENT)
 			r = add_event(w, &item, sites);
 		else
-			forget(w);
+			w->n_gaps++;
 		values.n = 0;
 		if (r < 0)
 			break;
@@ -521,12 +522,14 @@ static int close_all(struct ky_waits *w)
 
 	ky_htab_foreach(&w->threads, i, n, tmp)
 	{
+		struct thread *t = ky_container_of(n, struct thread, node);
+
 		if (!r)
-			r = end_wait(w, ky_container_of(n, struct thread, node), w->end_ns, true);
+			r = end_wait(w, refresh_thread(w, t), w->end_ns, true);
 	}
 	ky_htab_foreach(&w->locks, i, n, tmp)
 	{
-		struct lock *l = ky_container_of(n, struct lock, node);
+		struct lock *l = refresh_lock(w, ky_container_of(n, struct lock, node));
 
 		while (!r && l->holds.n)
 			r = end_hold(w, l, &l->holds.v[l->holds.n - 1], w->end_ns, true);

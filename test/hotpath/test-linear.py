@@ -69,6 +69,12 @@ def of_files(n):
     return [("kymo_lib:load", 4096 * (i + 1), 4096, f"/{i}") for i in range(n)] + [("kymo_lib:load", 4096, 4096, f"/{i}") for i in range(n)] + [("s:at", 4096)]
 
 
+def before_losses(n):
+    """Threads, spans and locks in the first half; then as many losses."""
+    spans = [("s:outer_begin", i, 0, {"tid": i}) for i in range(n)]
+    return spans + [("pthread:mutex_lock_acq", i + 1, 0, {"tid": i}) for i in range(n)] + [("lost",)] * n
+
+
 def in_the_kernel(n):
     return [("s:at", KERNEL + i) for i in range(n)]
 
@@ -79,6 +85,7 @@ CASES = {
     "report": ((nested, 1000), (of_one_number, 3000)),
     "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000), (never_ended, 1000)),
     "view --symbols": ((of_files, 1000), (in_the_kernel, 2000)),
+    "stat --locks": ((before_losses, 1000),),
     "stat --by=text": ((of_one_hash, 2000),),
 }
 
@@ -86,10 +93,19 @@ CASES = {
 def write(path, events, step):
     near = {f"s:near_{end}": [("u64", "async_id")] for end in ("begin", "end")}
     t = answers.Trace(answers.SPAN_EVENTS | near | {"s:named": [("string", "text")], "s:at": [("x64", "ip")],
-        "kymo_lib:load": [("x64", "baddr"), ("u64", "memsz"), ("string", "path")]})
-    records = [t.record(1 + i * step, name, *values) for i, (name, *values) in enumerate(events)]
-    for i in range(0, len(records), 1000):
-        t.packet(0, records[i : i + 1000])
+        "kymo_lib:load": [("x64", "baddr"), ("u64", "memsz"), ("string", "path")],
+        "pthread:mutex_lock_acq": [("x64", "mutex"), ("i64", "status")]})
+    records, n_lost = [], 0
+    for i, (name, *values) in enumerate(events):
+        time, who = 1 + i * step, values.pop() if values and isinstance(values[-1], dict) else {}
+        if name == "lost":
+            n_lost += 1
+            t.packet(0, [], n_lost, time, time)
+            continue
+        records.append(t.record(time, name, *values, **who))
+        if len(records) == 1000 or i + 1 == len(events) or events[i + 1][0] == "lost":
+            t.packet(0, records, n_lost)
+            records = []
     t.write(path)
     (path / "index").mkdir()
     (path / "index" / "kallsyms").write_text("".join(f"{KERNEL:x} T name{i}\n" for i in range(len(events))))

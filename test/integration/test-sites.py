@@ -14,7 +14,7 @@ sys.path.insert(0, str(SOURCE / "test" / "explain"))
 import traces  # noqa: E402
 
 PID = 7
-LOCK, OTHER, COND = 0x1000, 0x2000, 0x3000
+LOCK, OTHER, COND, NEW = 0x1000, 0x2000, 0x3000, 0x4000
 BASE = traces.ORIGIN
 
 
@@ -163,8 +163,10 @@ def test_missing_events(k):
     for i in range(300):
         p.lock(5, 0x50, 1000 + 10 * i, 1001 + 10 * i, 1005 + 10 * i, mutex=OTHER)
     p.lock(2, 0x20, 9000, 9100, 9200)
+    p.lock(7, 0x70, 9300, 9310, 9400, mutex=NEW)
+    p.lock(8, 0x80, 9350, 9401, 9410, mutex=NEW)
     waits, holds = p.rows(lost=[(3000, 0, 5)])
-    equal(waits, {}, "waits")
+    equal(waits, {("mutex", NEW, 0x80, 0x70): (1, 50, 50, 0)}, "waits")
     check(("mutex", LOCK, 0x10) not in holds and holds["mutex", LOCK, 0x20] == (1, 100, 100, 0), f"holds: {holds}")
     said = k.kymo("stat", "--locks", k.top / "trace0").stderr
     check("events are missing in 1 place" in said, said)
