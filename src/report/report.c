@@ -73,10 +73,23 @@ struct loss {
 	int64_t track; /* -1: of all */
 };
 
-/* By number of a group or a stream: the time until which events were missing last. */
+/* The losses of a group, or of a stream that is a thread's own. */
+struct gap {
+	int64_t until_ns;      /* events were missing last */
+	KY_VEC(size_t) losses; /* numbers: report.cuts */
+	uint32_t track;	       /* 1 + number of that with the last event of the stream; 0: none */
+};
+
+/* By number of a group or a stream. */
 struct gaps {
-	int64_t *v; /* owned */
+	struct gap *v; /* owned */
 	size_t n, cap;
+};
+
+/* The thread that a processor runs; known until events of a group are lost. */
+struct current {
+	struct ky_track *track; /* NULL: not known */
+	uint64_t n_group_losses;
 };
 
 /* Columns of the events of one part. */
@@ -94,12 +107,14 @@ struct report {
 	struct meaning *meanings; /* owned; by class */
 	struct ky_tracks tracks;
 	uint32_t states[N_STATES], mutex;
-	struct ky_track *current[MAX_CPUS]; /* the thread that a processor runs; NULL: not known */
+	struct current current[MAX_CPUS];
 	struct ky_htab async;
 	struct ky_format format;
 	struct block block;
 	KY_VEC(struct loss) losses;
 	struct gaps group_gaps, stream_gaps;
+	KY_VEC(int64_t) cuts; /* by number of a loss: its begin */
+	uint64_t n_group_losses;
 	int64_t gap_ns; /* the latest of all: asynchronous spans may pass through any stream */
 	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
 	struct ky_htab flows, threads;
@@ -224,10 +239,71 @@ static const struct meaning *meaning_of(struct report *r, const struct ky_source
 
 /* --- tracks of events --- */
 
-/* Returns the time until which events of a group or a stream were missing last. */
-static int64_t gap_of(const struct gaps *g, size_t number)
+/* Finds or makes the losses of a group or a stream. NULL: no memory. */
+static struct gap *get_gap(struct report *r, struct gaps *g, size_t number)
 {
-	return number < g->n ? g->v[number] : 0;
+	while (g->n <= number) {
+		if (ky_vec_add(g, (struct gap){0}) < 0) {
+			r->error = -ENOMEM;
+			return NULL;
+		}
+	}
+	return &g->v[number];
+}
+
+static void deinit_gaps(struct gaps *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		ky_vec_deinit(&g->v[i].losses);
+	ky_vec_deinit(g);
+}
+
+/* Returns the number of the first loss of a group or a stream from a number on; or SIZE_MAX. */
+static size_t first_loss(const struct gaps *g, size_t number, size_t from)
+{
+	const struct gap *gap = number < g->n ? &g->v[number] : NULL;
+	size_t lo = 0, hi = gap ? gap->losses.n : 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (gap->losses.v[mid] < from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return gap && lo < gap->losses.n ? gap->losses.v[lo] : SIZE_MAX;
+}
+
+/*
+ * Cuts what was open in the track when records were lost since it was used last: an end behind them
+ * may not belong to a begin before them. All tracks would be too many to do so at each loss.
+ */
+static struct ky_track *apply_losses(struct report *r, struct ky_track *k)
+{
+	size_t from = k ? k->n_losses : r->cuts.n, first = SIZE_MAX, of_state = SIZE_MAX;
+
+	if (from == r->cuts.n)
+		return k;
+	if (k->kind == KY_TRACK_ASYNC)
+		first = from;
+	else if (k->kind == KY_TRACK_THREAD || k->kind == KY_TRACK_CPU)
+		first = KY_MIN(first_loss(&r->group_gaps, k->group, from),
+			first_loss(&r->stream_gaps, k->stream, from));
+	if (k->state)
+		of_state = first_loss(&r->group_gaps, k->state_group, from);
+	if (first != SIZE_MAX)
+		ky_track_cut(&r->tracks, k, r->cuts.v[first]);
+	if (of_state != SIZE_MAX)
+		ky_track_set_state(&r->tracks, k, 0, KY_MAX(r->cuts.v[of_state], k->state_ns));
+	k->n_losses = r->cuts.n;
+	return k;
+}
+
+static struct ky_track *get_track(
+	struct report *r, enum ky_track_kind kind, uint32_t host, int64_t pid, int64_t id)
+{
+	return apply_losses(r, ky_tracks_get(&r->tracks, kind, host, pid, id));
 }
 
 static uint32_t text_of(struct report *r, const struct ky_source_event *e, const struct ky_field *f)
@@ -239,7 +315,7 @@ static uint32_t text_of(struct report *r, const struct ky_source_event *e, const
 
 static struct ky_track *cpu_track(struct report *r, const struct ky_source_event *e, int64_t cpu)
 {
-	return ky_tracks_get(&r->tracks, KY_TRACK_CPU, e->host, -1, cpu);
+	return get_track(r, KY_TRACK_CPU, e->host, -1, cpu);
 }
 
 static uint32_t hash_thread(uint32_t host, int64_t tid)
@@ -284,7 +360,7 @@ static void note_thread(struct report *r, const struct ky_source_event *e, const
 static struct ky_track *thread_track(
 	struct report *r, const struct ky_source_event *e, int64_t pid, int64_t tid)
 {
-	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_THREAD, e->host, pid, tid);
+	struct ky_track *k = get_track(r, KY_TRACK_THREAD, e->host, pid, tid);
 	const struct known_thread *t = k && k->pid < 0 ? find_thread(r, e->host, tid) : NULL;
 
 	if (t) {
@@ -296,7 +372,8 @@ static struct ky_track *thread_track(
 
 static bool is_current_known(const struct report *r, int64_t cpu)
 {
-	return cpu >= 0 && cpu < MAX_CPUS && r->current[cpu];
+	return cpu >= 0 && cpu < MAX_CPUS && r->current[cpu].track &&
+	       r->current[cpu].n_group_losses == r->n_group_losses;
 }
 
 /* Finds the track of an event: its thread's, else its processor's, else its stream's. */
@@ -311,12 +388,12 @@ static struct ky_track *track_of(struct report *r, const struct ky_source_event 
 	if (e->class->is_kernel && cpu >= 0 && (tid == 0 || e->kind == KY_EVENT_SWITCH))
 		return cpu_track(r, e, cpu);
 	if (tid < 0 && is_current_known(r, cpu))
-		return r->current[cpu];
+		return apply_losses(r, r->current[cpu].track);
 	if (tid >= 0)
 		return thread_track(r, e, pid, tid);
 	if (cpu >= 0)
 		return cpu_track(r, e, cpu);
-	return ky_tracks_get(&r->tracks, KY_TRACK_STREAM, e->host, pid, e->stream);
+	return get_track(r, KY_TRACK_STREAM, e->host, pid, e->stream);
 }
 
 /* Returns the bin of a time, which rounding may bring to the end of the last one. */
@@ -331,12 +408,17 @@ static size_t bin_of(const struct report *r, int64_t ns)
 static void count_on_track(
 	struct report *r, struct ky_track *k, const struct ky_source_event *e, int64_t ns)
 {
+	const struct gap *of_group = get_gap(r, &r->group_gaps, e->group);
+	struct gap *of_stream = get_gap(r, &r->stream_gaps, e->stream);
+
+	if (!of_group || !of_stream)
+		return;
+	of_stream->track = k->number + 1;
 	k->n_events++;
 	k->last_ns = ns;
 	k->stream = e->stream;
 	k->group = e->group;
-	k->gap_ns = KY_MAX(k->gap_ns, gap_of(&r->group_gaps, e->group));
-	k->gap_ns = KY_MAX(k->gap_ns, gap_of(&r->stream_gaps, e->stream));
+	k->gap_ns = KY_MAX(k->gap_ns, KY_MAX(of_group->until_ns, of_stream->until_ns));
 	if (!k->comm && k->kind != KY_TRACK_CPU)
 		k->comm = ky_source_text(r->source, e, KY_FIELD_PROCNAME);
 	if (r->n_total <= r->o->max_events)
@@ -410,7 +492,7 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 	struct async_slice *a = calloc(1, sizeof(*a));
 	uint64_t id = ky_source_id(e);
 	struct async_slice *below = find_async(r, e->class->base, id);
-	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_ASYNC, e->host, pid, 0);
+	struct ky_track *k = get_track(r, KY_TRACK_ASYNC, e->host, pid, 0);
 
 	if (!a || !k || ky_htab_add(&r->async, &a->node, hash_async(e->class->base, id)) < 0) {
 		free(a);
@@ -491,7 +573,7 @@ static void switch_threads(struct report *r, const struct ky_source_event *e, in
 	}
 	k = next ? thread_track(r, e, -1, next) : NULL;
 	if (cpu >= 0 && cpu < MAX_CPUS)
-		r->current[cpu] = k;
+		r->current[cpu] = (struct current){k, r->n_group_losses};
 	if (on)
 		ky_track_end(&r->tracks, on, 0, ns);
 	if (!k)
@@ -532,53 +614,23 @@ static void add_loss(struct report *r, const struct ky_source_event *e, int64_t 
 	}
 }
 
-/* Notes that events of a group or a stream are missing until ns. */
-static void note_gap(struct report *r, struct gaps *g, size_t number, int64_t ns)
-{
-	while (g->n <= number) {
-		if (ky_vec_add(g, 0) < 0) {
-			r->error = -ENOMEM;
-			return;
-		}
-	}
-	g->v[number] = KY_MAX(g->v[number], ns);
-}
-
-/*
- * Records of a stream are missing: an end behind them may not belong to a begin before them. A
- * thread's own stream concerns its thread only.
- */
+/* Records of a stream are missing. A thread's own stream concerns its thread only. */
 static void lose(struct report *r, const struct ky_source_event *e)
 {
-	int64_t ns = clamp_time(r, e->begin_ns), until_ns = clamp_time(r, e->ns), of_thread = -1;
+	int64_t until_ns = clamp_time(r, e->ns);
+	struct gap *gap = e->is_of_thread ? get_gap(r, &r->stream_gaps, e->stream)
+					  : get_gap(r, &r->group_gaps, e->group);
 
-	if (e->is_of_thread)
-		note_gap(r, &r->stream_gaps, e->stream, until_ns);
-	else
-		note_gap(r, &r->group_gaps, e->group, until_ns);
-	for (size_t i = 0; i < r->tracks.all.n; i++) {
-		struct ky_track *k = r->tracks.all.v[i];
-
-		if (k->state && k->state_group == e->group && !e->is_of_thread)
-			ky_track_set_state(&r->tracks, k, 0, KY_MAX(ns, k->state_ns));
-		if (k->group != e->group || (e->is_of_thread && k->stream != e->stream))
-			continue;
-		if (e->is_of_thread)
-			of_thread = k->number;
-		if (k->kind == KY_TRACK_THREAD || k->kind == KY_TRACK_CPU)
-			ky_track_cut(&r->tracks, k, ns);
+	if (!gap || ky_vec_add(&gap->losses, r->cuts.n) < 0 ||
+		ky_vec_add(&r->cuts, clamp_time(r, e->begin_ns)) < 0) {
+		r->error = -ENOMEM;
+		return;
 	}
-	if (!e->is_of_thread)
-		memset(r->current, 0, sizeof(r->current));
-	for (size_t i = 0; i < r->tracks.all.n; i++) {
-		struct ky_track *k = r->tracks.all.v[i];
-
-		if (k->kind == KY_TRACK_ASYNC)
-			ky_track_cut(&r->tracks, k, ns);
-	}
+	gap->until_ns = KY_MAX(gap->until_ns, until_ns);
+	r->n_group_losses += !e->is_of_thread;
 	r->gap_ns = KY_MAX(r->gap_ns, until_ns);
 	drop_async(r);
-	add_loss(r, e, of_thread);
+	add_loss(r, e, (int64_t)gap->track - 1);
 }
 
 static void add_counter(
@@ -788,7 +840,7 @@ static void add_event(struct report *r, const struct ky_source_event *e)
 static void end_states(struct report *r)
 {
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
-		struct ky_track *k = r->tracks.all.v[i];
+		struct ky_track *k = apply_losses(r, r->tracks.all.v[i]);
 
 		if (k->state)
 			ky_track_set_state(&r->tracks, k, 0, r->end_ns - r->origin_ns);
@@ -1012,8 +1064,9 @@ static void deinit(struct report *r)
 	drop_async(r);
 	drop_known(r);
 	ky_vec_deinit(&r->losses);
-	ky_vec_deinit(&r->group_gaps);
-	ky_vec_deinit(&r->stream_gaps);
+	deinit_gaps(&r->group_gaps);
+	deinit_gaps(&r->stream_gaps);
+	ky_vec_deinit(&r->cuts);
 	ky_vec_deinit(&r->blocks);
 	ky_tracks_deinit(&r->tracks);
 	ky_source_free(r->source);

@@ -52,6 +52,7 @@ struct ky_track {
 	uint32_t comm;	 /* a name, or 0 */
 	uint32_t stream; /* of its last event */
 	uint32_t group;
+	size_t n_losses; /* of the report before it was used last */
 	uint64_t n_events;
 	int64_t last_ns; /* of its last event */
 	int64_t gap_ns;	 /* events before may be missing: no slice lasts over this time */

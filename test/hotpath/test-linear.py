@@ -82,7 +82,7 @@ def in_the_kernel(n):
 CASES = {
     "explain": ((nested, 1500), (in_stages, 1500), (of_many_threads, 1000)),
     "export --to=otlp": ((open_at_once, 2000), (of_many_threads, 1000)),
-    "report": ((nested, 1000), (of_one_number, 3000)),
+    "report": ((nested, 1000), (of_one_number, 3000), (before_losses, 1000)),
     "stat": ((nested, 1000), (open_at_once, 1000), (of_one_number, 1000), (of_many_threads, 1000), (at_one_time, 1000), (never_ended, 1000)),
     "view --symbols": ((of_files, 1000), (in_the_kernel, 2000)),
     "stat --locks": ((before_losses, 1000),),
