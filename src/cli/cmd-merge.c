@@ -2,6 +2,7 @@
 /* merge: traces of several hosts become one directory, with clocks that agree. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
@@ -37,6 +38,7 @@ struct merge {
 	struct clock_note note;
 	bool is_measured; /* bounds of the clocks are known from when the traces were fetched */
 	uint64_t n_pairs;
+	size_t n_made; /* directories of traces in the output */
 	/* while a trace is copied */
 	const struct input *input;
 	int from, to;
@@ -217,13 +219,33 @@ static int open_parent(int dir, const char *path)
 	return fd;
 }
 
+static int write_bytes(int to, const char *p, size_t n)
+{
+	ssize_t done = 0;
+
+	for (; n && done >= 0; p += done, n -= (size_t)done)
+		done = write(to, p, n);
+	return done < 0 ? -errno : 0;
+}
+
+/* Does copy_file_range() not work between these two files? Reading and writing may. */
+static bool is_range_refused(int error)
+{
+	return error == EXDEV || error == EINVAL || error == EOPNOTSUPP || error == ENOSYS;
+}
+
 static int copy_bytes(int from, int to)
 {
+	char buf[1 << 16];
 	ssize_t n;
+	int r = 0;
 
 	while ((n = copy_file_range(from, NULL, to, NULL, PIECE, 0)) > 0)
 		;
-	return n < 0 ? -errno : 0;
+	if (n < 0 && is_range_refused(errno))
+		while (!r && (n = read(from, buf, sizeof(buf))) > 0)
+			r = write_bytes(to, buf, (size_t)n);
+	return n < 0 ? -errno : r;
 }
 
 static int copy_metadata(const struct merge *m, int from, int to)
@@ -239,8 +261,8 @@ static int copy_metadata(const struct merge *m, int from, int to)
 	}
 	if (!r)
 		r = clock_rewrite(&text, old, (size_t)st.st_size, &m->input->offset, &m->note);
-	if (!r && write(to, text.data, text.len) != (ssize_t)text.len)
-		r = -EIO;
+	if (!r)
+		r = write_bytes(to, text.data, text.len);
 	ky_buf_deinit(&text);
 	free(old);
 	return r;
@@ -250,6 +272,7 @@ static int copy_file(void *context, const char *path)
 {
 	struct merge *m = context;
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const bool is_metadata = !strcmp(name, "metadata");
 	_cleanup_close_ int from = openat(m->from, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_close_ int parent = open_parent(m->to, path);
 	_cleanup_close_ int to = parent < 0
@@ -261,12 +284,12 @@ static int copy_file(void *context, const char *path)
 	if (from < 0 || to < 0)
 		r = -errno;
 	else
-		r = strcmp(name, "metadata") ? copy_bytes(from, to) : copy_metadata(m, from, to);
+		r = is_metadata ? copy_metadata(m, from, to) : copy_bytes(from, to);
 	if (r < 0)
 		snprintf(m->why, sizeof(m->why), "%s/%s: %s", m->input->path, path,
-			r == -EINVAL   ? "this metadata was not written by Kymo"
-			: r == -ERANGE ? "its clock would be before 1970"
-				       : strerror(-r));
+			is_metadata && r == -EINVAL ? "this metadata was not written by Kymo"
+			: r == -ERANGE		    ? "its clock would be before 1970"
+						    : strerror(-r));
 	return r;
 }
 
@@ -279,6 +302,7 @@ static int copy_trace(struct merge *m, int dir, const struct input *in)
 		return cli_fail(m->cli, "failed", "%s: %s", in->path, strerror(errno));
 	if (mkdirat(dir, in->name, 0777) < 0)
 		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
+	m->n_made++;
 	to = openat(dir, in->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0)
 		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
@@ -303,12 +327,32 @@ static bool is_empty(int dir)
 	return n <= 2; /* "." and ".." */
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+/* After a failure, so that the same command can be repeated. */
+static void remove_copies(const struct merge *m, const char *output)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < m->n_made; i++) {
+		snprintf(path, sizeof(path), "%s/%s", output, m->inputs[i].name);
+		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	}
+}
+
 static int copy_all(struct merge *m, const char *output)
 {
+	const bool is_new = !mkdir(output, 0777);
 	_cleanup_close_ int dir = -1;
 	int code = CLI_OK;
 
-	if (mkdir(output, 0777) < 0 && errno != EEXIST)
+	if (!is_new && errno != EEXIST)
 		return cli_fail(m->cli, "failed", "%s: %s", output, strerror(errno));
 	dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
@@ -317,6 +361,10 @@ static int copy_all(struct merge *m, const char *output)
 		return cli_fail(m->cli, "exists", "%s is not empty: name a new directory", output);
 	for (size_t i = 0; i < m->n && !code; i++)
 		code = copy_trace(m, dir, &m->inputs[i]);
+	if (code)
+		remove_copies(m, output);
+	if (code && is_new)
+		rmdir(output);
 	return code;
 }
 

@@ -5,7 +5,10 @@
 is stated.
 """
 
+import os
+import pathlib
 import re
+import tempfile
 
 import kymotest
 from kymotest import check, equal
@@ -133,6 +136,33 @@ def test_refused(k):
         done = k.kymo("merge", *args, status=status)
         check(said in done.stderr, done.stderr)
     check(not any((k.top / n).exists() for n in "abc"), "what is refused makes no directory")
+
+
+def test_other_file_system(k):
+    """Traces and the output may be on different file systems, where the kernel copies no ranges."""
+    traces = record(k, wrong_s=0)
+    with tempfile.TemporaryDirectory(prefix="kymo-test-", dir="/dev/shm") as other:
+        check(os.stat(other).st_dev != os.stat(k.top).st_dev, "/dev/shm is a file system of its own")
+        out, _ = merged(k, traces, [], pathlib.Path(other) / "merged")
+        order_of(out)
+        for path in traces[0].rglob("channel0_*"):
+            equal((out / "caller" / path.relative_to(traces[0])).read_bytes(), path.read_bytes(), path.name)
+
+
+def test_failed(k):
+    """A merge that fails leaves no copies, so that the same command can be repeated."""
+    traces = record(k, wrong_s=0)
+    (metadata,) = traces[1].rglob("metadata")
+    right = metadata.read_text()
+    metadata.write_text(right.replace("\tabsolute = ", "\tkymo_absolute = "))
+    empty = k.top / "empty"
+    empty.mkdir()
+    for out in (empty, k.top / "new"):
+        said = k.kymo("merge", *traces, "-o", out, status=1).stderr
+        check("not written by Kymo" in said, said)
+    equal((list(empty.iterdir()), (k.top / "new").exists()), ([], False), "copies")
+    metadata.write_text(right)
+    order_of(merged(k, traces, [], "new")[0])
 
 
 if __name__ == "__main__":
