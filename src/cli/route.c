@@ -7,9 +7,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+
+#define PATIENCE_MS 1000 /* for a command that is asked to end */
+#define PAUSE_MS    10	 /* between two looks whether it has */
 
 /* ssh://[USER@]HOST[:PORT]/DIR: DIR is below the user's home, or absolute behind "//". */
 static int parse_ssh(struct cli *cli, const char *url, struct route *r)
@@ -92,18 +96,31 @@ int connection_open(const struct route *r, struct connection *c)
 	return -ret;
 }
 
+/* Asks the command to end, and kills one that does not. */
+static void stop_command(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+
+	kill(-pid, SIGTERM);
+	for (unsigned ms = 0; ms < PATIENCE_MS; ms += PAUSE_MS) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	kill(-pid, SIGKILL);
+}
+
 void connection_end(struct connection *c, bool done, struct ky_buf *why)
 {
 	static const char by_kymo[] = "kymo: ";
 	char said[1024];
 	const char *line;
 	ssize_t n;
-	int status;
 
 	close(c->fd);
 	if (!done)
-		kill(-c->pid, SIGTERM);
-	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		stop_command(c->pid);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	n = lseek(c->err, 0, SEEK_END);
 	n = pread(

@@ -546,6 +546,20 @@ def test_interrupted(k):
     check("interrupted" in said and "trying again" not in said, said)
 
 
+def test_command_ignores_signals(k):
+    """A signal ends kymo ship, even if its command ignores SIGTERM."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", 10)
+    k.kymo("destroy", "s")
+    ready = k.top / "ready"
+    ship = start_ship(k, trace, f"trap '' TERM; touch {ready}; sleep 1000")
+    wait_for(ready.exists, "the command")
+    ship.send_signal(signal.SIGTERM)
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    check("interrupted" in said, said)
+
+
 def test_status(k):
     """'kymo status' says how far the other end is, and why it does not go on."""
     k.start_daemon()
