@@ -38,6 +38,7 @@ struct count {
 	struct ky_hnode node;
 	uint32_t class_index;
 	int64_t pid, tid;
+	bool is_kernel; /* some are the kernel's: the numbers are those of the host */
 	uint64_t n;
 };
 
@@ -75,7 +76,9 @@ static void forget_counts(struct top *t)
 	t->n_events = t->n_others = 0;
 }
 
-static int add_event(struct top *t, uint32_t class_index, int64_t pid, int64_t tid)
+/* Stores the count of such events; NULL if there are too many. Returns 0 or -ENOMEM. */
+static int get_count(
+	struct top *t, uint32_t class_index, int64_t pid, int64_t tid, struct count **ret_count)
 {
 	const struct count key = {.class_index = t->by == BY_EVENT ? class_index : 0,
 		.pid = pid,
@@ -84,34 +87,39 @@ static int add_event(struct top *t, uint32_t class_index, int64_t pid, int64_t t
 	uint32_t hash = ky_hash(words, sizeof(words));
 	struct count *c;
 
-	t->n_events++;
+	*ret_count = NULL;
 	for (struct ky_hnode *n = ky_htab_first(&t->counts, hash); n; n = ky_htab_next(n)) {
 		c = ky_container_of(n, struct count, node);
 		if (c->class_index == key.class_index && c->pid == key.pid && c->tid == key.tid) {
-			c->n++;
+			*ret_count = c;
 			return 0;
 		}
 	}
-	if (t->counts.n >= MAX_KEYS) {
-		t->n_others++;
+	if (t->counts.n >= MAX_KEYS)
 		return 0;
-	}
 	c = malloc(sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	*c = key;
-	c->n = 1;
 	if (ky_htab_add(&t->counts, &c->node, hash) < 0) {
 		free(c);
 		return -ENOMEM;
 	}
+	*ret_count = c;
 	return 0;
 }
 
 /* --- the trace --- */
 
-static const char *const owner_columns[] = {
-	"$ctx.vpid", "$ctx.pid", "$ctx.vtid", "$ctx.tid", "span_tid"};
+enum owner_column { VPID, PID, VTID, TID, SPAN_TID, N_OWNER_COLUMNS };
+
+static const char *const owner_columns[N_OWNER_COLUMNS] = {
+	[VPID] = "$ctx.vpid",
+	[PID] = "$ctx.pid",
+	[VTID] = "$ctx.vtid",
+	[TID] = "$ctx.tid",
+	[SPAN_TID] = "span_tid",
+};
 
 /* Opens the trace once there is one, at the time at which the command began. */
 static int open_trace(struct top *t)
@@ -138,6 +146,24 @@ static int64_t first_number(const struct kymo_batch *b, size_t row, size_t colum
 	return -1;
 }
 
+static int add_event(struct top *t, const struct kymo_batch *b, size_t row)
+{
+	struct count *c;
+	int r = get_count(t, b->class_index[row], first_number(b, row, VPID, VTID),
+		first_number(b, row, VTID, N_OWNER_COLUMNS), &c);
+
+	if (r < 0)
+		return r;
+	t->n_events++;
+	if (!c) {
+		t->n_others++;
+		return 0;
+	}
+	c->n++;
+	c->is_kernel |= kymo_batch_has(b, PID, row) || kymo_batch_has(b, TID, row);
+	return 0;
+}
+
 /* Counts what came since the last round. */
 static int read_events(struct top *t)
 {
@@ -152,8 +178,7 @@ static int read_events(struct top *t)
 		return r < 0 ? r : 0;
 	while ((r = kymo_cursor_next(t->cursor, &b)) > 0)
 		for (size_t i = 0; i < b->n && r >= 0; i++)
-			r = add_event(t, b->class_index[i], first_number(b, i, 0, 2),
-				first_number(b, i, 2, 5));
+			r = add_event(t, b, i);
 	return r;
 }
 
@@ -189,8 +214,22 @@ static struct count **sort_counts(struct top *t, size_t *ret_n)
 	return all;
 }
 
-/* "redis-server 53095": a process or thread that still runs has a name. */
-static void put_process(struct ky_buf *b, int64_t id)
+/*
+ * Are the numbers those of the host, and so of /proc? A program's own numbers are those of its PID
+ * namespace: they are, if an application has this number for the daemon.
+ */
+static bool is_of_host(const struct kymo_value *session, const struct count *c)
+{
+	const struct kymo_value *apps = kymo_value_get(session, "applications");
+
+	for (size_t i = 0; i < kymo_value_count(apps) && !c->is_kernel; i++)
+		if (kymo_value_i64(kymo_value_get(kymo_value_at(apps, i), "pid")) == c->pid)
+			return true;
+	return c->is_kernel;
+}
+
+/* "redis-server 53095": a process or thread of the host that still runs has a name. */
+static void put_process(struct ky_buf *b, int64_t id, bool is_of_host)
 {
 	char path[64], name[64] = "";
 	FILE *f;
@@ -200,7 +239,7 @@ static void put_process(struct ky_buf *b, int64_t id)
 		return;
 	}
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/comm", id);
-	f = fopen(path, "re");
+	f = is_of_host ? fopen(path, "re") : NULL;
 	if (f && fgets(name, sizeof(name), f))
 		name[strcspn(name, "\n")] = '\0';
 	if (f)
@@ -222,11 +261,11 @@ static double rate_of(const struct top *t, uint64_t n)
 	return (double)n * (double)NS_PER_S / (double)KY_MAX(t->round_ns, (uint64_t)1);
 }
 
-static void print_count(struct top *t, const struct count *c)
+static void print_count(struct top *t, const struct kymo_value *session, const struct count *c)
 {
 	struct ky_buf b = {0};
 
-	put_process(&b, t->by == BY_THREAD ? c->tid : c->pid);
+	put_process(&b, t->by == BY_THREAD ? c->tid : c->pid, is_of_host(session, c));
 	printf("%12.0f  %5.1f %%  ", rate_of(t, c->n), 100.0 * (double)c->n / (double)t->n_events);
 	if (t->by == BY_EVENT)
 		printf("%-32s  ", cli_safe(t->cli, event_name(t, c)));
@@ -276,7 +315,7 @@ static void print_text(struct top *t, const struct kymo_value *s, struct count *
 		printf("\033[H\033[J");
 	print_head(t, s);
 	for (size_t i = 0; i < n && i < count_rows(t); i++)
-		print_count(t, all[i]);
+		print_count(t, s, all[i]);
 	if (t->n_others)
 		printf("%12.0f  of others\n", rate_of(t, t->n_others));
 	if (!t->is_screen)

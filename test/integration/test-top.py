@@ -52,6 +52,31 @@ def test_counts(k):
     equal({pid for _, pid, _ in counts["thread"]}, {app.pid for app in apps}, "processes of the threads")
 
 
+def test_names(k):
+    """The number of a process of a container does not get the name of the host's process."""
+    kymotest.need_unshare("-p", "-f")
+    k.start_daemon()
+    k.record(start=False)
+    k.kymo("add-context", "-s", "s", "-t", "vpid")
+    k.kymo("start", "s")
+    top = spawn(k, "top", "s", "--by=process", "-d", "20ms", stdin=subprocess.DEVNULL)
+    apps = [k.spawn("emit", "-n", 1, "-w", wrap=wrap) for wrap in ((), ("unshare", "-p", "-f"))]
+    for app in apps:
+        k.expect(app, "ready")
+        k.let_go(app)
+    wanted = {f"emit {apps[0].pid}", "1"}
+    while wanted:
+        line = top.stdout.readline()
+        check(line, "top ended")
+        found = line.partition("%")[2].strip()
+        check(not found.endswith(" 1"), line)
+        wanted.discard(found)
+    top.kill()
+    for app in apps:
+        k.let_go(app)
+        k.finish(app)
+
+
 def test_text(k):
     k.start_daemon()
     k.record()
