@@ -434,19 +434,23 @@ static int show_round(struct top *t, uint64_t *last_ns)
 	return CLI_OK;
 }
 
-/* Waits for the next round, and obeys keys. */
+/* Waits for the next round, and obeys keys. The end of the terminal ends the command, as q does. */
 static void wait_for_round(struct top *t, uint64_t until_ns)
 {
 	struct pollfd fd = {.fd = t->is_screen ? STDIN_FILENO : -1, .events = POLLIN};
+	ssize_t n;
 	char key;
 
 	while (!is_interrupted && cli_now_ns() < until_ns) {
 		int ms = (int)((until_ns - cli_now_ns()) / 1000000) + 1;
 
-		if (poll(&fd, 1, ms) <= 0 || read(STDIN_FILENO, &key, 1) != 1)
+		if (poll(&fd, 1, ms) <= 0)
 			continue;
-		if (key == 'q')
+		n = read(STDIN_FILENO, &key, 1);
+		if (!n || (n < 0 && errno == EIO) || (n > 0 && key == 'q'))
 			is_interrupted = 1;
+		if (n != 1)
+			continue;
 		for (enum by by = BY_EVENT; by <= BY_THREAD; by++)
 			if (key == by_names[by][0])
 				t->by = by;

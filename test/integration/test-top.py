@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import subprocess
+import termios
 
 import kymotest
 from kymotest import CLI, check, equal
@@ -92,8 +93,6 @@ def test_terminal(k):
     k.record()
     master, slave = pty.openpty()
     try:
-        import termios
-
         before = termios.tcgetattr(slave)
         top = subprocess.Popen([CLI, "top", "s", "-d", "20ms"], env={**k.env, "TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave)
         k.started.append(top)
@@ -114,6 +113,19 @@ def test_terminal(k):
     finally:
         os.close(master)
         os.close(slave)
+
+
+def test_terminal_closed(k):
+    """top ends when its terminal is closed, even without a signal, as under nohup."""
+    k.start_daemon()
+    k.record()
+    master, slave = pty.openpty()
+    top = subprocess.Popen([CLI, "top", "s", "-d", "1h"], env={**k.env, "TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave)
+    k.started.append(top)
+    os.close(slave)
+    kymotest.wait_for(lambda: not termios.tcgetattr(master)[3] & termios.ICANON, "top to use the terminal")
+    os.close(master)
+    equal(top.wait(kymotest.TIMEOUT), 0, "exit status")
 
 
 def has_output(fd):
