@@ -58,10 +58,9 @@ static int write_file(struct cli *cli, const char *path, const char *text)
 {
 	bool force = cli_has(cli, "force");
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool failed = !f || fprintf(f, "%s\n", text) < 0;
+	bool failed = fd < 0 || dprintf(fd, "%s\n", text) < 0;
 
-	if (f && fclose(f))
+	if (fd >= 0 && close(fd) < 0)
 		failed = true;
 	if (failed && fd < 0 && errno == EEXIST)
 		return cli_fail(cli, "exists", "%s exists already: --force overwrites it", path);
