@@ -162,7 +162,9 @@ static bool explains(const struct ky_mutex *c, int64_t from, int64_t to)
 {
 	int64_t held = 0, end = INT64_MIN;
 
-	for (size_t i = 0; i < c->open.n && !c->open.v[i].is_lent; i++) {
+	for (size_t i = 0; i < c->open.n; i++) {
+		if (c->open.v[i].is_lent)
+			continue;
 		held += to - KY_MAX(from, c->open.v[i].from);
 		end = to;
 	}
