@@ -142,6 +142,29 @@ static bool test_gaps(struct ky_search *w, const struct ky_column *c, struct gap
 	return true;
 }
 
+/* Is it the second affected instance of its thread? A thread with one has no gaps. */
+static bool is_second_of_thread(const struct ky_finding *f, size_t affected)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < affected && n < 2; k++)
+		n += f->affected.v[k]->thread == f->affected.v[affected]->thread;
+	return n == 1;
+}
+
+/* The gaps of each thread. */
+static size_t find_thread_gaps(
+	const struct ky_search *w, const struct ky_column *c, struct gap *gaps)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < w->f->affected.n; k++) {
+		if (is_second_of_thread(w->f, k))
+			n += find_gaps(w, c, w->f->affected.v[k]->thread, gaps + n);
+	}
+	return n;
+}
+
 int ky_sums_test(struct ky_search *w, const struct ky_column *c)
 {
 	size_t size = w->f->affected.n + 1, n;
@@ -154,9 +177,7 @@ int ky_sums_test(struct ky_search *w, const struct ky_column *c)
 	if (gaps && scratch && found) {
 		n = find_gaps(w, c, UINT32_MAX, gaps);
 		if (!test_gaps(w, c, gaps, n, false, scratch) && w->x->threads.n > 1) {
-			n = 0;
-			for (uint32_t t = 0; t < w->x->threads.n; t++)
-				n += find_gaps(w, c, t, gaps + n);
+			n = find_thread_gaps(w, c, gaps);
 			test_gaps(w, c, gaps, n, true, scratch);
 		}
 	}
