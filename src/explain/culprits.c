@@ -37,6 +37,18 @@ static int add_instead(struct ky_culprits *c, const struct ky_blame *b)
 	return 0;
 }
 
+static int add_chain(struct ky_culprits *c, const struct ky_blame *b)
+{
+	size_t i = 0;
+
+	while (i < c->chains.n && c->chains.v[i].via != b->via)
+		i++;
+	if (i == c->chains.n)
+		return ky_vec_add(&c->chains, (struct ky_chain){b->via, b->ns});
+	c->chains.v[i].ns += b->ns;
+	return 0;
+}
+
 static int add_culprit(struct ky_culprits *c, const struct ky_blame *b)
 {
 	bool is_ready = b->ready != UINT32_MAX;
@@ -45,7 +57,7 @@ static int add_culprit(struct ky_culprits *c, const struct ky_blame *b)
 	struct ky_culprit *o = find_culprit(c->v.v, c->v.n, &new);
 
 	c->ns += b->ns;
-	if (add_instead(c, b) < 0 || (b->via && ky_vec_add(&c->via, *b) < 0))
+	if (add_instead(c, b) < 0 || (b->via && add_chain(c, b) < 0))
 		return -ENOMEM;
 	if (!o)
 		return ky_vec_add(&c->v, new);
@@ -231,7 +243,7 @@ int ky_culprits_find(
 	ky_vec_deinit(&mutexes);
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
 	if (is_of_nobody(x, f, charged - load, all - load))
-		ret->ns = 0, ret->v.n = ret->via.n = 0;
+		ret->ns = 0, ret->v.n = ret->chains.n = 0;
 	if (ret->v.n)
 		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
 	if (ret->instead.n)
@@ -245,6 +257,6 @@ int ky_culprits_find(
 void ky_culprits_deinit(struct ky_culprits *c)
 {
 	ky_vec_deinit(&c->v);
-	ky_vec_deinit(&c->via);
+	ky_vec_deinit(&c->chains);
 	ky_vec_deinit(&c->instead);
 }

@@ -15,9 +15,15 @@ struct ky_culprit {
 	int64_t ns;
 };
 
+/* Waits of other threads in between: the first of them, as a name. */
+struct ky_chain {
+	uint32_t via;
+	int64_t ns;
+};
+
 struct ky_culprits {
 	KY_VEC(struct ky_culprit) v;	   /* the greatest first */
-	KY_VEC(struct ky_blame) via;	   /* chains */
+	KY_VEC(struct ky_chain) chains;	   /* one for each name */
 	KY_VEC(struct ky_culprit) instead; /* ran while those in v could run; greatest first */
 	int64_t instead_ns;
 	int64_t ns;

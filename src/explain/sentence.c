@@ -380,24 +380,18 @@ static void put_doing(struct ky_buf *b, const struct ky_explain *x, const struct
 static int add_chain(struct ky_explain *x, struct ky_finding *f, const struct ky_culprits *c,
 	const struct who *w)
 {
-	int64_t most = 0, all = 0;
-	uint32_t via = 0;
+	struct ky_chain most = {0};
 	struct ky_buf b = {0};
+	int64_t all = 0;
 
-	for (size_t i = 0; i < c->via.n; i++) {
-		int64_t ns = 0;
-
-		all += c->via.v[i].ns;
-		for (size_t k = 0; k < c->via.n; k++)
-			ns += c->via.v[k].via == c->via.v[i].via ? c->via.v[k].ns : 0;
-		if (ns > most) {
-			most = ns;
-			via = c->via.v[i].via;
-		}
+	for (size_t i = 0; i < c->chains.n; i++) {
+		all += c->chains.v[i].ns;
+		if (c->chains.v[i].ns > most.ns)
+			most = c->chains.v[i];
 	}
-	if (!via || (double)all <= .3 * (double)c->ns)
+	if (!most.via || (double)all <= .3 * (double)c->ns)
 		return 0;
-	ky_buf_printf(&b, "chain: waits for %s, which waits for ", name_of(x, via));
+	ky_buf_printf(&b, "chain: waits for %s, which waits for ", name_of(x, most.via));
 	put_who(&b, x, w);
 	return add_evidence(f, &b);
 }
