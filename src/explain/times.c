@@ -53,6 +53,16 @@ const char *ky_times_clock(char *buf, size_t size, int64_t ns)
 	return buf;
 }
 
+/* The caller frees it. NULL without memory, which is noted. */
+static void *new_array(struct work *w, size_t n, size_t size)
+{
+	void *v = calloc(n + 1, size);
+
+	if (!v)
+		w->error = -ENOMEM;
+	return v;
+}
+
 /* The evidence, in brackets behind the text, does not enter the sentence. */
 static void add_time(struct work *w, double explained, int rank, const char *text)
 {
@@ -232,8 +242,8 @@ static bool find_step(struct work *w, enum scope scope)
 {
 	static const char *const names[] = {"of the trace", "of the thread", "of the process"};
 	size_t n = w->f->affected.n;
-	struct place *v = calloc(n + 1, sizeof(*v));
-	uint32_t *counts = calloc(MAX_STEP, sizeof(*counts)), step = 0;
+	struct place *v = new_array(w, n, sizeof(*v));
+	uint32_t *counts = new_array(w, MAX_STEP, sizeof(*counts)), step = 0;
 	char text[64], ordinal[32];
 	double part = 0;
 
@@ -270,10 +280,10 @@ static int compare_ends(const void *a, const void *b)
 }
 
 /* Distances between the ends of affected instances; those that follow at once are one. */
-static size_t pauses(const struct work *w, double length, double *ret)
+static size_t pauses(struct work *w, double length, double *ret)
 {
 	size_t n = w->f->affected.n, k = 0;
-	struct ky_instance **v = calloc(n + 1, sizeof(*v));
+	struct ky_instance **v = new_array(w, n, sizeof(*v));
 	int64_t first = 0, last = 0;
 
 	if (!v)
@@ -296,7 +306,7 @@ static size_t pauses(const struct work *w, double length, double *ret)
 
 static void find_period(struct work *w)
 {
-	double *v = calloc(w->f->affected.n + 1, sizeof(*v)), length = 0, median;
+	double *v = new_array(w, w->f->affected.n, sizeof(*v)), length = 0, median;
 	size_t n, k = 0, n_near = 0;
 	char text[64], each[32];
 
@@ -333,7 +343,7 @@ static void find_period(struct work *w)
 static void find_stretch(struct work *w)
 {
 	size_t n = w->f->affected.n, k = (n * 9 + 9) / 10, best = n, size = 0;
-	struct ky_instance **v = calloc(n + 1, sizeof(*v));
+	struct ky_instance **v = new_array(w, n, sizeof(*v));
 	char text[160], from[48], to[48];
 	bool is_reason;
 
@@ -372,12 +382,15 @@ static void find_stretch(struct work *w)
 static void find_trend(struct work *w)
 {
 	double x[N_TREND] = {0}, y[N_TREND], late = 0, early = 0, affected = 0, rest = 0;
-	double *ns = calloc(w->n_all + 1, sizeof(*ns)), explained;
+	double *ns = new_array(w, w->n_all, sizeof(*ns)), explained;
 	struct ky_stats_line line;
 	char text[96], each[32];
-	size_t n_rest = 0;
 
-	for (size_t b = 0; ns && b < N_TREND && w->n_all >= 10 * N_TREND; b++) {
+	if (!ns || w->n_all < 10 * N_TREND) {
+		free(ns);
+		return;
+	}
+	for (size_t b = 0; b < N_TREND; b++) {
 		size_t from = b * w->n_all / N_TREND, to = (b + 1) * w->n_all / N_TREND;
 
 		for (size_t i = from; i < to; i++) {
@@ -389,8 +402,6 @@ static void find_trend(struct work *w)
 		y[b] = ky_stats_quantile(ns, to - from, .5);
 	}
 	free(ns);
-	if (w->n_all < 10 * N_TREND)
-		return;
 	line = ky_stats_line(x, y, N_TREND);
 	for (size_t i = 0; i < w->f->affected.n; i++) {
 		late += (double)(w->f->affected.v[i]->begin_ns - w->all[0]->begin_ns) /
@@ -400,7 +411,6 @@ static void find_trend(struct work *w)
 	for (size_t i = 0; i < w->n_all; i++) {
 		early += (double)(w->all[i]->begin_ns - w->all[0]->begin_ns) / (double)w->n_all;
 		rest += ky_finding_ns(w->f, w->all[i]) / (double)w->n_all;
-		n_rest++;
 	}
 	explained = line.slope * (late - early) / KY_MAX(1, affected - rest);
 	if (line.r2 <= .85 || line.slope <= 0 || explained < .4)
