@@ -274,13 +274,12 @@ void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struc
 
 /* --- how much a field explains --- */
 
-static double mean_at(const struct ky_search *w, const struct ky_column *c, const double *expected,
-	struct ky_instance *const *v, size_t n)
+static double mean_at(
+	const struct ky_column *c, const double *expected, struct ky_instance *const *v, size_t n)
 {
 	double sum = 0;
 	size_t found = 0;
 
-	(void)w;
 	for (size_t i = 0; i < n; i++) {
 		/* Instances of the column are in order of their begins. */
 		size_t lo = 0, hi = c->n;
@@ -307,8 +306,8 @@ static double mean_at(const struct ky_search *w, const struct ky_column *c, cons
 double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
 	const double *expected, bool by_medians)
 {
-	double a = mean_at(w, c, expected, w->f->affected.v, w->f->affected.n);
-	double t = mean_at(w, c, expected, w->d->group->typical, w->d->group->n_typical);
+	double a = mean_at(c, expected, w->f->affected.v, w->f->affected.n);
+	double t = mean_at(c, expected, w->d->group->typical, w->d->group->n_typical);
 	double difference = by_medians ? w->affected_median - w->typical_median
 				       : w->affected_ns - w->typical_ns;
 
