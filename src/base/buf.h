@@ -25,9 +25,9 @@ void ky_buf_append(struct ky_buf *b, const void *p, size_t n);
 void ky_buf_puts(struct ky_buf *b, const char *s);
 void ky_buf_printf(struct ky_buf *b, const char *fmt, ...) KY_PRINTF(2, 3);
 void ky_buf_vprintf(struct ky_buf *b, const char *fmt, va_list ap) KY_PRINTF(2, 0);
-/* Drops the first n bytes (n <= len). */
-/* A word of a command line, quoted if a shell would not read it back as it is. */
+/* Appends a word of a command line, quoted if a shell would not read it back as it is. */
 void ky_buf_put_word(struct ky_buf *b, const char *word);
+/* Drops the first n bytes (n <= len). */
 void ky_buf_consume(struct ky_buf *b, size_t n);
 
 #endif

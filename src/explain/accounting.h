@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state of pass 2 (account.c), which its parts share, and the functions of each part. Errors
- * stick in it: ky_account_check().
+ * stick in `error`, by ky_account_check(): functions that return nothing report them there alone.
  */
 #ifndef EXPLAIN_ACCOUNTING_H
 #define EXPLAIN_ACCOUNTING_H
@@ -14,9 +14,9 @@ struct ky_window {
 	uint32_t thread;
 	uint32_t giver; /* the thread that had an asynchronous instance before */
 	int64_t from, to;
-	uint32_t prefix;       /* component that the window's time belongs to */
-	bool is_instance;      /* it begins and ends with the instance's own events */
-	size_t strip;	       /* frames of the stack that are outside of it */
+	uint32_t prefix;  /* component that the window's time belongs to */
+	bool is_instance; /* it begins and ends with the instance's own events */
+	size_t strip;	  /* how many frames of the stack, from its bottom, are outside of it */
 	KY_VEC(uint32_t) path; /* components: the prefix, and of each frame above strip */
 	KY_VEC(uint32_t) seen; /* names of events whose fields were taken */
 };
@@ -83,8 +83,9 @@ struct ky_account {
 
 /* --- account.c --- */
 
+/* Keeps the first error; r >= 0 is none. */
 void ky_account_check(struct ky_account *a, int r);
-/* NULL without memory. */
+/* Returns the thread's timeline, or NULL without memory. */
 struct ky_timeline *ky_account_timeline(
 	struct ky_account *a, uint32_t host, int64_t tid, int64_t pid);
 void ky_account_name_thread(struct ky_account *a, const struct ky_timeline *t, uint32_t name);
@@ -95,15 +96,19 @@ void ky_account_end_instance(
 
 /* --- windows.c --- */
 
-/* All windows of the chosen instances, in their timelines. 0 or a negative errno. */
+/* Makes all windows of the chosen instances, in their timelines. Returns 0 or a negative errno. */
 int ky_windows_make(struct ky_account *a);
-/* NULL without memory. */
+/* Adds a window to the timeline of its thread. Returns NULL without memory. */
 struct ky_window *ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread,
 	int64_t from, int64_t to, uint32_t prefix, bool is_instance);
-/* Whether that thread wakes the window's only by giving it the instance. */
+/* Returns whether `waker` wakes the window's thread only by giving it the instance. */
 bool ky_window_is_given(struct ky_account *a, const struct ky_window *w, uint32_t waker);
-/* Opens those that begin within the stretch that ends now. */
+/*
+ * Opens the windows that begin within the stretch that ends at ns, but those that begin with an
+ * event of their instance.
+ */
 void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns);
+/* Opens a window. Its path gets the frames of the stack that are above the first `strip` ones. */
 void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, size_t strip);
 /*
  * Adds the stretch from the thread's newest event to this one, whose name is b. Until condition_ns,
@@ -111,41 +116,59 @@ void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_windo
  */
 void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
 	uint32_t b, int64_t condition_ns);
+/*
+ * Pushes a copy of the frame, also to the paths of the open windows. If the stack is full, drops
+ * it: the end of such a span closes the next outer frame of its name, if there is one.
+ */
 void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct ky_frame *f);
-/* Closes the frames from index n on. */
+/* Closes the frames from index n on, also in the paths of the open windows. */
 void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64_t ns);
+/* Finds or adds a component: see ky_component_child(). */
 uint32_t ky_window_child(
 	struct ky_account *a, uint32_t parent, enum ky_component_kind kind, uint32_t n, uint32_t m);
+/* Returns the component of the innermost frame. The window was opened: its path is not empty. */
 uint32_t ky_window_top(const struct ky_window *w);
 
 /* --- samples.c --- */
 
+/* Keeps a sample of the thread until its stretch ends. */
 void ky_samples_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
-/* Those of the stretch that ends now, whose component is known. */
+/* Adds the samples of the stretch that ends now to the window's instance, in this component. */
 void ky_samples_take(
 	struct ky_account *a, const struct ky_timeline *t, struct ky_window *w, uint32_t component);
+/* Stores the distance of samples, and frees all that samples have used. */
 void ky_samples_end(struct ky_account *a);
 
 /* --- company.c --- */
 
+/*
+ * A span of that name begins or ends in a thread. Names beyond KY_MAX_COMPANY, or without memory,
+ * are not measured, which is no error.
+ */
 void ky_company_begin(struct ky_account *a, uint32_t name, uint32_t thread, int64_t ns);
 /* thread, from: where and when it began; UINT32_MAX, ns: not known. */
 void ky_company_end(struct ky_account *a, uint32_t name, uint32_t thread, int64_t from, int64_t ns);
+/* Stores how long spans of each name had run when the instance began. */
 void ky_company_open(struct ky_account *a, struct ky_instance *i);
+/* Adds to the instance how long spans of each name ran during it; after ky_company_open(). */
 void ky_company_close(struct ky_account *a, struct ky_instance *i);
 
 /* --- traits.c --- */
 
-/* Of two facts with one key, the first is kept. */
+/* Adds a fact; of two facts with one key, keeps the first. */
 void ky_traits_add_fact(
 	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact);
-/* Fields of the event, or its contexts. */
+/* Adds the fields of the event, or its contexts. */
 void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
 	enum ky_trait_kind kind, uint32_t name, bool contexts);
+/*
+ * Adds all facts that are known when the instance begins. t: the timeline of its thread, without
+ * the instance; NULL: not known.
+ */
 void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 	const struct ky_source_event *e, const struct ky_timeline *t);
-/* The first event of each name inside; of spans, until a longer one ends. */
+/* Adds the fields of the first event of each name inside; of spans, until a longer one ends. */
 void ky_traits_add_inner(
 	struct ky_account *a, struct ky_window *w, const struct ky_source_event *e);
 /* Keeps the size of the largest allocation; at the end of the instance it becomes a fact. */
@@ -160,18 +183,32 @@ void ky_traits_push_outer(
 
 /* --- before.c --- */
 
+/*
+ * Remembers events of the application and ends of spans, for instances that begin later. t: the
+ * timeline of the event's thread; NULL: not known.
+ */
 void ky_before_add_event(
 	struct ky_account *a, const struct ky_timeline *t, const struct ky_source_event *e);
-/* thread_begun_ns: the begin of the instance before in the same thread, or INT64_MIN. */
+/*
+ * Adds to the instance what came before it. thread_begun_ns: the begin of the instance before in
+ * the same thread, or INT64_MIN.
+ */
 void ky_before_add_traits(struct ky_account *a, struct ky_instance *i, int64_t thread_begun_ns);
 
 /* --- charges.c --- */
 
+/*
+ * Charges the wait for a condition, from the thread's newest event until ns, to the thread that
+ * woke it, in all open windows.
+ */
 void ky_account_charge_condition(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
-/* Of what is off the processor, the part after from. */
+/* Charges the time after `from` in which the thread did not run, in all open windows. */
 void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t from);
-/* held: the mutex, as the process knows it that held it. */
+/*
+ * Charges the wait for a mutex to its holders. held: the same mutex, as the process knows it that
+ * held it.
+ */
 void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
 	const struct ky_mutex *mutex, const struct ky_mutex *held, int64_t from, int64_t to);
 
@@ -185,7 +222,7 @@ struct ky_mutex *ky_locking_lend(
 /* The end of a wait for a condition that this event shows, or NULL. */
 const struct ky_wake *ky_locking_find_wake(
 	const struct ky_timeline *t, const struct ky_source_event *e);
-/* When the condition was met that a thread waited for until then. */
+/* Returns when the condition was met that the thread waited for until ns. */
 int64_t ky_locking_met_ns(const struct ky_wake *wake, int64_t ns);
 
 /* --- async.c and stages.c --- */
@@ -193,14 +230,16 @@ int64_t ky_locking_met_ns(const struct ky_wake *wake, int64_t ns);
 void ky_async_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
 void ky_async_deinit(struct ky_account *a);
+/* Reads the stages of all chosen instances. Returns 0 or a negative errno. */
 int ky_stages_read(struct ky_account *a);
+/* Makes the windows of an instance: its stages, and the time between. After ky_stages_read(). */
 void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i);
 
 /* --- scheduler.c --- */
 
-/* The index of the event's processor, or UINT32_MAX. */
+/* Returns the index of the event's processor, or UINT32_MAX. */
 uint32_t ky_scheduler_processor(struct ky_account *a, const struct ky_source_event *e);
-/* If an event of the kernel has no thread, that is the one that runs on the processor. */
+/* Returns the event's thread; if an event of the kernel has none, the one on its processor. */
 int64_t ky_scheduler_tid(struct ky_account *a, const struct ky_source_event *e, uint32_t processor);
 void ky_scheduler_raise(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);

@@ -47,24 +47,35 @@ struct ky_locks {
 	struct ky_htab by_place;
 };
 
-/* Finds or adds a mutex. NULL without memory. */
+/* Finds or adds a mutex. Returns NULL without memory. */
 struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t address);
-/* 0 or -ENOMEM. */
+/* Begins a hold; if the thread has the mutex already, one level more. Returns 0 or -ENOMEM. */
 int ky_mutex_acquire(struct ky_mutex *m, const struct ky_hold *hold);
+/*
+ * Ends one level of the thread's hold. Returns 0, also if the thread does not hold the mutex, or
+ * -ENOMEM.
+ */
 int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns);
-/* The thread waits for a condition, until it has the mutex again. */
+/*
+ * The thread begins to wait for a condition: until ky_mutex_take_back(), others may hold the mutex.
+ * Returns 0, also if the thread does not hold it, or -ENOMEM.
+ */
 int ky_mutex_lend(struct ky_mutex *m, uint32_t thread, int64_t ns);
+/* Continues a hold that was lent; does nothing if there is none. */
 void ky_mutex_take_back(struct ky_mutex *m, uint32_t thread, int64_t ns);
-/* When the hold ended that this thread began then; no later than ns, where it has not. */
+/* Returns when the hold ended that this thread began at `from`, or ns if it has not. */
 int64_t ky_mutex_end_of_hold(const struct ky_mutex *m, uint32_t thread, int64_t from, int64_t ns);
-/* Whether other threads of the process held it in that time. */
+/* Returns whether other threads of the process held it in that time. */
 bool ky_mutex_was_held(const struct ky_mutex *m, uint32_t waiter, int64_t from, int64_t to);
-/* A thread begins to wait for it. */
+/* A thread begins to wait for the mutex: from now on, its holds are kept. */
 void ky_locks_expect(struct ky_locks *l, struct ky_mutex *m, int64_t ns);
-/* Which other process's mutex explains a wait that no holder of this process does; or NULL. */
+/*
+ * Finds the mutex of another process that explains a wait, if no holder of this process does; or
+ * NULL.
+ */
 const struct ky_mutex *ky_locks_find_alias(
 	struct ky_locks *l, struct ky_mutex *m, int64_t from, int64_t to);
-/* Events were lost: who holds what is not known any more. */
+/* Forgets all holders, after events were lost. */
 void ky_locks_forget(struct ky_locks *l);
 void ky_locks_deinit(struct ky_locks *l);
 
