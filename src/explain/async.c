@@ -2,6 +2,8 @@
 /* Asynchronous spans: what a thread works on, and instances. */
 #include "explain/accounting.h"
 
+#include "base/bisect.h"
+
 /* Begun in a thread, and not ended. */
 struct open_async {
 	struct ky_hnode node;
@@ -21,20 +23,13 @@ static void find_async(struct ky_account *a, const struct ky_source_event *e)
 {
 	uint64_t id = ky_source_id(e);
 	bool is_begin = e->kind == KY_EVENT_ASYNC_BEGIN;
-	size_t lo = 0, hi = a->by_id.n;
+	size_t first;
 
 	if (e->class->base != a->x->span || !a->x->is_async)
 		return;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (a->by_id.v[mid]->id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < a->by_id.n && a->by_id.v[lo]->id == id; lo++) {
-		struct ky_instance *i = a->by_id.v[lo];
+	ky_bisect(first, a->by_id.n, k, a->by_id.v[k]->id < id);
+	for (; first < a->by_id.n && a->by_id.v[first]->id == id; first++) {
+		struct ky_instance *i = a->by_id.v[first];
 
 		if (is_begin && i->begin_ns == e->ns && !i->company_before)
 			ky_account_begin_instance(a, i, e, NULL);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/bisect.h"
 #include "explain/stats.h"
 #include "explain/words.h"
 
@@ -281,17 +282,10 @@ static double mean_at(
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++) {
+		size_t lo;
+
 		/* Instances of the column are in order of their begins. */
-		size_t lo = 0, hi = c->n;
-
-		while (lo < hi) {
-			size_t mid = (lo + hi) / 2;
-
-			if (c->instances[mid]->begin_ns < v[i]->begin_ns)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		ky_bisect(lo, c->n, k, c->instances[k]->begin_ns < v[i]->begin_ns);
 		while (lo < c->n && c->instances[lo] != v[i] &&
 			c->instances[lo]->begin_ns == v[i]->begin_ns)
 			lo++;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/model.h"
 
+#include "base/bisect.h"
+
 /* --- components --- */
 
 static uint32_t hash_component(const struct ky_component *c)
@@ -244,32 +246,20 @@ int ky_instance_by_length(const void *a, const void *b)
 
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component)
 {
-	size_t lo = 0, hi = i->parts.n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (i->parts.v[mid].component < component)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < i->parts.n && i->parts.v[lo].component == component ? &i->parts.v[lo] : NULL;
+	ky_bisect(first, i->parts.n, k, i->parts.v[k].component < component);
+	return first < i->parts.n && i->parts.v[first].component == component ? &i->parts.v[first]
+									      : NULL;
 }
 
 const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key)
 {
-	size_t lo = 0, hi = i->traits.n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (i->traits.v[mid].key < key)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < i->traits.n && i->traits.v[lo].key == key ? &i->traits.v[lo].fact : NULL;
+	ky_bisect(first, i->traits.n, k, i->traits.v[k].key < key);
+	return first < i->traits.n && i->traits.v[first].key == key ? &i->traits.v[first].fact
+								    : NULL;
 }
 
 int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)

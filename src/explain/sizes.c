@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "base/bisect.h"
 #include "explain/search.h"
 #include "explain/stats.h"
 #include "explain/words.h"
@@ -162,17 +163,10 @@ struct threshold {
 
 static size_t count_below(const double *sorted, size_t n, double at, bool inclusive)
 {
-	size_t lo = 0, hi = n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (sorted[mid] < at || (inclusive && sorted[mid] <= at))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	ky_bisect(first, n, k, sorted[k] < at || (inclusive && sorted[k] <= at));
+	return first;
 }
 
 static void try_threshold(struct threshold *best, double at, bool is_at_most, double a, double b)

@@ -2,6 +2,8 @@
 /* Stages of asynchronous instances: asynchronous spans with their number. */
 #include "explain/accounting.h"
 
+#include "base/bisect.h"
+
 static int compare_ids(const void *a, const void *b)
 {
 	const struct ky_instance *x = *(struct ky_instance *const *)a;
@@ -15,17 +17,10 @@ static int compare_ids(const void *a, const void *b)
 static bool is_chosen_id(const struct ky_account *a, uint64_t id)
 {
 	const struct ky_instance like = {.id = id, .begin_ns = INT64_MIN}, *key = &like;
-	size_t lo = 0, hi = a->by_id.n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (compare_ids(&a->by_id.v[mid], &key) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < a->by_id.n && a->by_id.v[lo]->id == id;
+	ky_bisect(first, a->by_id.n, k, compare_ids(&a->by_id.v[k], &key) < 0);
+	return first < a->by_id.n && a->by_id.v[first]->id == id;
 }
 
 /* Begun, and not ended yet. */
@@ -156,17 +151,10 @@ int ky_stages_read(struct ky_account *a)
 
 static size_t first_stage(const struct ky_account *a, uint64_t id)
 {
-	size_t lo = 0, hi = a->stages.n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (a->stages.v[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	ky_bisect(first, a->stages.n, k, a->stages.v[k].id < id);
+	return first;
 }
 
 static void add_window(struct ky_account *a, struct ky_instance *i, uint32_t giver, uint32_t thread,

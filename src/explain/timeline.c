@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/bisect.h"
+
 #define MAX_PROCESSORS	4096
 #define MAX_STEPS_DOWN	16		  /* from waker to waker, from holder to holder */
 #define MAX_ALL_HISTORY ((size_t)4 << 20) /* entries of all threads together, about */
@@ -273,17 +275,10 @@ static unsigned charge_mutex(struct ky_machine *m, struct ky_charge *c,
 /* The index of the entry at or before ns; 0 if all are later. */
 static size_t find_history(const struct ky_history *v, size_t n, int64_t ns)
 {
-	size_t lo = 0, hi = n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (v[mid].ns <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? lo - 1 : 0;
+	ky_bisect(first, n, k, v[k].ns <= ns);
+	return first ? first - 1 : 0;
 }
 
 uint32_t ky_timeline_span_at(const struct ky_timeline *t, int64_t ns)

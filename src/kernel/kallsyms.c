@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/bisect.h"
 #include "base/buf.h"
 
 #define MAX_SIZE ((size_t)256 << 20)
@@ -126,17 +127,10 @@ void ky_kallsyms_free(struct ky_kallsyms *k)
 
 static struct ky_kernel_symbol *find_symbol(const struct ky_kallsyms *k, uint64_t address)
 {
-	size_t lo = 0, hi = k->n;
+	size_t n;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->v[mid].address <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &k->v[lo - 1] : NULL;
+	ky_bisect(n, k->n, i, k->v[i].address <= address);
+	return n ? &k->v[n - 1] : NULL;
 }
 
 const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address)

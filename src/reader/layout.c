@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 
+#include "base/bisect.h"
 #include "reader/format.h"
 
 #define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
@@ -1008,30 +1009,16 @@ void ky_layout_find_steps(struct ky_layout *l, struct ky_arena *arena)
 
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id)
 {
-	size_t lo = 0, hi = l->n_streams;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (l->streams[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < l->n_streams && l->streams[lo].id == id ? &l->streams[lo] : NULL;
+	ky_bisect(first, l->n_streams, k, l->streams[k].id < id);
+	return first < l->n_streams && l->streams[first].id == id ? &l->streams[first] : NULL;
 }
 
 struct ky_event_class *ky_stream_class_event_slow(const struct ky_stream_class *s, uint64_t id)
 {
-	size_t lo = 0, hi = s->n_events;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->events[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->n_events && s->events[lo].id == id ? &s->events[lo] : NULL;
+	ky_bisect(first, s->n_events, k, s->events[k].id < id);
+	return first < s->n_events && s->events[first].id == id ? &s->events[first] : NULL;
 }

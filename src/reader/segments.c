@@ -5,6 +5,8 @@
  */
 #include "reader/segments.h"
 
+#include "base/bisect.h"
+
 #define MAX_LEVELS 6 /* of 64 each: 2^36 ranges */
 
 struct end {
@@ -181,15 +183,8 @@ int ky_segments_build(struct ky_segments *s, struct ky_arena *arena, const struc
 const struct ky_segment *ky_segments_find(const struct ky_segments *s, uint64_t value)
 {
 	uint64_t v = bias(value, s->is_signed);
-	size_t lo = 0, hi = s->n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].hi < v)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->n && s->v[lo].lo <= v ? &s->v[lo] : NULL;
+	ky_bisect(first, s->n, k, s->v[k].hi < v);
+	return first < s->n && s->v[first].lo <= v ? &s->v[first] : NULL;
 }

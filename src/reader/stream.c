@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+#include "base/bisect.h"
+
 #define CTF_MAGIC 0xc1fc1fc1u
 
 #define HEAD_SIZE   ((uint64_t)4 << 10)	 /* bytes that a packet's head is looked for in */
@@ -1064,17 +1066,10 @@ static void recall_packet(struct ky_walk *w, const struct ky_place *place)
 /* The last place that begins before ns; the first place if none does. */
 static size_t find_place(const struct ky_stream *s, int64_t ns)
 {
-	size_t lo = 0, hi = s->n_places;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (ky_place_ns(s, &s->places[mid]) < ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? lo - 1 : 0;
+	ky_bisect(first, s->n_places, k, ky_place_ns(s, &s->places[k]) < ns);
+	return first ? first - 1 : 0;
 }
 
 /*

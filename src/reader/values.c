@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/bisect.h"
 #include "base/buf.h"
 #include "reader/file.h"
 
@@ -149,17 +150,10 @@ static void add_named(struct ky_node *n, struct ky_named *named)
 /* Finds the first line of an event. */
 static size_t first_line(const struct line *lines, size_t n, const char *event)
 {
-	size_t lo = 0, hi = n;
+	size_t first;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strcmp(lines[mid].event, event) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	ky_bisect(first, n, k, strcmp(lines[k].event, event) < 0);
+	return first;
 }
 
 /* Returns 0 or -ENOMEM. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/map.h"
 
+#include "base/bisect.h"
 #include "base/buf.h"
 #include "base/vec.h"
 
@@ -125,17 +126,10 @@ static void free_process(struct process *p)
 /* Returns the number of files in v, which is sorted, that begin below the address, or at it. */
 static size_t count_below(struct ky_mapping *const *v, size_t n, uint64_t address)
 {
-	size_t lo = 0, hi = n;
+	size_t below;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid]->begin <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	ky_bisect(below, n, k, v[k]->begin <= address);
+	return below;
 }
 
 /* Returns the place of the file that is at this address now; the one that came last. */
