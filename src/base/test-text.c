@@ -101,6 +101,21 @@ static void test_edit_distance(void **state)
 	assert_int_equal(ky_edit_distance(longest, longest, 9), 0);
 }
 
+static void scale(double ns, double limit, double wanted, const char *unit)
+{
+	assert_string_equal(ky_scale_ns(&ns, limit), unit);
+	assert_true(ns == wanted);
+}
+
+static void test_scale(void **state)
+{
+	scale(999, 1000, 999, "ns");
+	scale(1000, 1000, 1, "us");
+	scale(999, 990, .999, "us");
+	scale(-2500000, 1000, -2.5, "ms");
+	scale(5e12, 1000, 5000, "s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +124,7 @@ int main(void)
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_edit_distance),
+		cmocka_unit_test(test_scale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

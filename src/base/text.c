@@ -63,6 +63,16 @@ const char *ky_unit_of_time(size_t i, uint64_t *ret_usec)
 	return units_of_time[i].name;
 }
 
+const char *ky_scale_ns(double *ns, double limit)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	size_t i = 0;
+
+	for (; (*ns >= limit || *ns <= -limit) && i + 1 < KY_ARRAY_SIZE(units); i++)
+		*ns /= 1000;
+	return units[i];
+}
+
 int ky_parse_usec(const char *text, uint64_t *ret_usec)
 {
 	size_t len = strspn(text, "0123456789");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that users type: numbers, sizes, times, and similar names. No side effects. */
+/* Text that users type or read: numbers, sizes, times, and similar names. No side effects. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -24,6 +24,11 @@ int ky_parse_usec(const char *text, uint64_t *ret_usec);
  * Returns the i-th unit of time, smallest first, and its microseconds; NULL if there are no more.
  */
 const char *ky_unit_of_time(size_t i, uint64_t *ret_usec);
+/*
+ * Divides nanoseconds by 1000, until they are below the limit or are seconds. Returns the unit:
+ * "ns", "us", "ms" or "s".
+ */
+const char *ky_scale_ns(double *ns, double limit);
 
 /*
  * Returns true for a valid name of a session, channel or snapshot: 1 to KY_OBJECT_NAME_MAX letters,

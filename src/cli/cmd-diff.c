@@ -173,12 +173,10 @@ static bool is_beyond(const struct condition *c, const struct change *change)
 
 static void put_duration(struct ky_buf *b, double ns)
 {
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	size_t i = 0;
+	const int digits = ns >= 1000;
+	const char *unit = ky_scale_ns(&ns, 1000);
 
-	for (; ns >= 1000 && i + 1 < KY_ARRAY_SIZE(units); i++)
-		ns /= 1000;
-	ky_buf_printf(b, "%.*f %s", i ? 1 : 0, ns, units[i]);
+	ky_buf_printf(b, "%.*f %s", digits, ns, unit);
 }
 
 static void put_value(struct ky_buf *b, enum measure measure, double v)

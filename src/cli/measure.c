@@ -67,13 +67,10 @@ int measure_check_options(struct cli *cli)
 
 void measure_print_duration(uint64_t ns)
 {
-	static const char *const units[] = {"ns", "us", "ms", "s"};
 	double value = (double)ns;
-	size_t i = 0;
+	const char *unit = ky_scale_ns(&value, 1000);
 
-	for (; value >= 1000 && i + 1 < KY_ARRAY_SIZE(units); i++)
-		value /= 1000;
-	printf("  %5.*f %-2s", i ? 1 : 0, value, units[i]);
+	printf("  %5.*f %-2s", ns >= 1000, value, unit);
 }
 
 /* The command that shows what lies between two times; the traces are those of the command line. */

@@ -4,18 +4,16 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/text.h"
+
 const char *ky_words_duration(char *buf, size_t size, double ns)
 {
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	double v = ns;
-	size_t i = 0;
+	const char *unit = ky_scale_ns(&ns, 999.5); /* as rounded to three digits */
 
-	for (; fabs(v) >= 999.5 && i + 1 < KY_ARRAY_SIZE(units); i++)
-		v /= 1000;
-	if (fabs(v) >= 1000)
-		snprintf(buf, size, "%.0f %s", v, units[i]);
+	if (fabs(ns) >= 1000)
+		snprintf(buf, size, "%.0f %s", ns, unit);
 	else
-		snprintf(buf, size, "%.3g %s", v, units[i]);
+		snprintf(buf, size, "%.3g %s", ns, unit);
 	return buf;
 }
 
