@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "base/standard-files.h"
 #include "cli/progress.h"
+#include "reader/format.h"
 
 #include <stdarg.h>
 
@@ -137,6 +138,13 @@ void cli_print_json(struct cli *cli, const char *text)
 	fprintf(cli->result, "%s\n", safe.error || !safe.data ? NO_MEMORY : safe.data);
 	ky_buf_deinit(&safe);
 	cli->printed = true;
+}
+
+void cli_put_member(struct ky_buf *b, const char *name, const char *value)
+{
+	ky_buf_printf(b, "\"%s\": ", name);
+	ky_format_json_string(b, value, strlen(value));
+	ky_buf_puts(b, ", ");
 }
 
 int cli_print_json_buf(struct cli *cli, struct ky_buf *text)

@@ -106,6 +106,8 @@ void cli_result(struct cli *cli, struct kymo_value *v);
 void cli_print_json(struct cli *cli, const char *text);
 /* The same for a text in a buffer, which it frees. Fails if there was no memory for the text. */
 int cli_print_json_buf(struct cli *cli, struct ky_buf *text);
+/* Appends a member of a JSON object, and a comma behind it. */
+void cli_put_member(struct ky_buf *b, const char *name, const char *value);
 
 /* text itself when a terminal can show it as it is, else an escaped copy that lives as long as cli.
  */

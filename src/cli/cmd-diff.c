@@ -424,9 +424,9 @@ static void put_json_series(struct ky_buf *b, struct diff *d, const struct serie
 {
 	static const char *const kinds[] = {"span", "async", "latency", "event"};
 
-	ky_buf_puts(b, "{\"name\": ");
-	ky_format_json_string(b, s->name, strlen(s->name));
-	ky_buf_printf(b, ", \"kind\": \"%s\", \"in_base\": %s, \"in_new\": %s", kinds[s->kind],
+	ky_buf_puts(b, "{");
+	cli_put_member(b, "name", s->name);
+	ky_buf_printf(b, "\"kind\": \"%s\", \"in_base\": %s, \"in_new\": %s", kinds[s->kind],
 		is_there(s, &d->runs, SIDE_BASE) ? "true" : "false",
 		is_there(s, &d->runs, SIDE_NEW) ? "true" : "false");
 	for (size_t m = 0; m < (s->kind == SERIES_EVENT ? 1 : N_MEASURES); m++)

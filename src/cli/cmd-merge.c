@@ -13,7 +13,6 @@
 #include "cli/cli.h"
 #include "merge/clock.h"
 #include "merge/flows.h"
-#include "reader/format.h"
 #include "ship/files.h"
 
 #define METADATA_MAX (256u << 20)
@@ -397,9 +396,9 @@ static int report(const struct merge *m)
 	for (size_t i = 0; i < m->n; i++) {
 		const struct input *in = &m->inputs[i];
 
-		ky_buf_puts(&o, i ? ", {\"name\": " : "{\"name\": ");
-		ky_format_json_string(&o, in->name, strlen(in->name));
-		ky_buf_printf(&o, ", \"shift_ns\": %" PRId64, in->offset.shift_ns);
+		ky_buf_puts(&o, i ? ", {" : "{");
+		cli_put_member(&o, "name", in->name);
+		ky_buf_printf(&o, "\"shift_ns\": %" PRId64, in->offset.shift_ns);
 		if (in->offset.error_ns != OFFSETS_UNKNOWN)
 			ky_buf_printf(&o, ", \"error_ns\": %" PRId64, in->offset.error_ns);
 		ky_buf_puts(&o, "}");

@@ -20,7 +20,6 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/progress.h"
-#include "reader/format.h"
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define ROWS_DEFAULT 20
@@ -325,11 +324,10 @@ static void print_text(struct top *t, const struct kymo_value *s, struct count *
 
 static void put_json_count(struct ky_buf *b, const struct top *t, const struct count *c)
 {
-	ky_buf_printf(b, "{\"events\": %" PRIu64, c->n);
-	if (t->by == BY_EVENT) {
-		ky_buf_puts(b, ", \"name\": ");
-		ky_format_json_string(b, event_name(t, c), strlen(event_name(t, c)));
-	}
+	ky_buf_puts(b, "{");
+	if (t->by == BY_EVENT)
+		cli_put_member(b, "name", event_name(t, c));
+	ky_buf_printf(b, "\"events\": %" PRIu64, c->n);
 	if (c->pid >= 0)
 		ky_buf_printf(b, ", \"pid\": %" PRId64, c->pid);
 	if (t->by == BY_THREAD && c->tid >= 0)
@@ -343,10 +341,10 @@ static void print_json(struct top *t, const struct kymo_value *s, struct count *
 	struct ky_buf b = {0};
 	const char *name = kymo_value_string(kymo_value_get(s, "name"));
 
-	ky_buf_puts(&b, "{\"ok\": true, \"session\": ");
-	ky_format_json_string(&b, name, strlen(name));
+	ky_buf_puts(&b, "{\"ok\": true, ");
+	cli_put_member(&b, "session", name);
 	ky_buf_printf(&b,
-		", \"seconds\": %.9f, \"events\": %" PRIu64 ", \"discarded\": %" PRIu64
+		"\"seconds\": %.9f, \"events\": %" PRIu64 ", \"discarded\": %" PRIu64
 		", \"in_buffers\": %" PRIu64 ", \"fill\": %" PRIu64
 		", \"by\": \"%s\", \"counts\": [",
 		(double)t->round_ns / (double)NS_PER_S, t->n_events,

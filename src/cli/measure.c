@@ -239,13 +239,6 @@ static void print_text(
 
 /* --- JSON --- */
 
-static void put_string(struct ky_buf *b, const char *name, const char *value)
-{
-	ky_buf_printf(b, "\"%s\": ", name);
-	ky_format_json_string(b, value, strlen(value));
-	ky_buf_puts(b, ", ");
-}
-
 /* unit: "_ns", or "" of plain numbers. */
 static void put_histogram(struct ky_buf *b, const struct ky_histogram *h, const char *unit)
 {
@@ -285,9 +278,9 @@ static void put_latency(
 	const struct ky_span_name *t = l->times;
 
 	ky_buf_puts(b, "{");
-	put_string(b, "begin", l->begin);
-	put_string(b, "end", l->end);
-	put_string(b, "key", l->key ? l->key : "");
+	cli_put_member(b, "begin", l->begin);
+	cli_put_member(b, "end", l->end);
+	cli_put_member(b, "key", l->key ? l->key : "");
 	put_histogram(b, &t->ns, "_ns");
 	ky_buf_printf(b,
 		", \"unfinished\": %" PRIu64 ", \"unbegun\": %" PRIu64 ", \"cut\": %" PRIu64
@@ -295,7 +288,7 @@ static void put_latency(
 		t->n_open, t->n_unbegun, t->n_cut, l->n_unkeyed);
 	if (t->ns.n) {
 		ky_buf_puts(b, ", \"longest\": {");
-		put_string(b, "key", t->longest_key);
+		cli_put_member(b, "key", t->longest_key);
 		ky_buf_printf(b, "\"begin_ns\": %" PRId64 ", ", t->longest_ns);
 		put_view_member(b, cli, path, t->longest_ns, t->longest_ns + (int64_t)t->ns.max);
 		ky_buf_puts(b, "}");
@@ -340,7 +333,7 @@ static void put_floats(struct ky_buf *b, const struct ky_field_values *f)
 static void put_hist(struct ky_buf *b, const struct ky_field_values *f)
 {
 	ky_buf_puts(b, "{");
-	put_string(b, "field", f->field);
+	cli_put_member(b, "field", f->field);
 	if (f->is_float)
 		put_floats(b, f);
 	else
@@ -361,13 +354,13 @@ static void put_top(
 	char number[24];
 
 	ky_buf_puts(b, "{");
-	put_string(b, "field", f->field);
+	cli_put_member(b, "field", f->field);
 	ky_buf_puts(b, "\"events\": [");
 	for (size_t i = 0; i < f->n_top; i++) {
 		const struct ky_top_event *e = &f->top[i];
 
 		ky_buf_puts(b, i ? ", {" : "{");
-		put_string(b, "name", e->name ? e->name : "<unknown>");
+		cli_put_member(b, "name", e->name ? e->name : "<unknown>");
 		ky_buf_printf(b, "\"value\": %s, \"ns\": %" PRId64 ", ",
 			put_json_number(number, f, e->value), e->ns);
 		put_view_member(b, cli, path, e->ns, e->ns);

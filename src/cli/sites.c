@@ -10,7 +10,6 @@
 #include "cli/measure.h"
 #include "cli/progress.h"
 #include "cli/symbols.h"
-#include "reader/format.h"
 
 #define MAX_ROWS 40 /* of a table; JSON has all */
 #define NS_PER_S 1000000000
@@ -186,21 +185,14 @@ static void print_locks(
 	print_rows(cli, w->by_total, w->n_holds, p, "holds", "of what, and where it began");
 }
 
-static void put_text(struct ky_buf *b, const char *name, const char *value)
-{
-	ky_buf_printf(b, "\"%s\": ", name);
-	ky_format_json_string(b, value, strlen(value));
-	ky_buf_puts(b, ", ");
-}
-
 static void put_row(struct ky_buf *b, const struct ky_wait_row *row, const struct places *p)
 {
-	put_text(b, "kind", kind_names[row->kind]);
-	put_text(b, "lock", text_of(p, row->lock));
+	cli_put_member(b, "kind", kind_names[row->kind]);
+	cli_put_member(b, "lock", text_of(p, row->lock));
 	if (!row->is_hold)
-		put_text(b, "waits_at", text_of(p, row->waits_at));
+		cli_put_member(b, "waits_at", text_of(p, row->waits_at));
 	if (row->held_at)
-		put_text(b, "held_at", text_of(p, row->held_at));
+		cli_put_member(b, "held_at", text_of(p, row->held_at));
 	ky_buf_printf(b,
 		"\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64
 		", \"unfinished\": %" PRIu64 ", \"longest\": {\"end_ns\": %" PRId64
@@ -337,7 +329,7 @@ static void put_heap(struct ky_buf *b, const struct ky_heap *h, const struct hea
 		h->n_releases, h->n_unknown, h->n_failed);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(b, i ? ", {" : "{");
-		put_text(b, "site", text_of(p, rows[i].site));
+		cli_put_member(b, "site", text_of(p, rows[i].site));
 		put_use(b, rows[i].use);
 		ky_buf_puts(b, "}");
 	}
