@@ -12,6 +12,7 @@
 /* docs/trace-format.md */
 #define GAP	    "\n/* gap: "
 #define TRIGGER	    "\n/* trigger: "
+#define END	    " */"
 #define GAPS_MAX    256	 /* of all traces */
 #define GAP_LEN_MAX 1000 /* bytes */
 
@@ -140,16 +141,22 @@ int ky_trace_add_gap(struct ky_trace_reader *r, const char *dir, const char *tex
 	return 0;
 }
 
-/* Reports the comments of the metadata that begin so; `skip` bytes of it are not shown. */
+/*
+ * Reports the comments of the metadata that begin so; `skip` bytes of it are not shown. A comment
+ * has no others in it: each byte is searched once.
+ */
 static int find_comments(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text,
 	const char *begin, size_t skip)
 {
 	const char *at = text->data, *end = at + text->len, *close;
 	int e = 0;
 
-	while (!e && text->len && (at = memmem(at, (size_t)(end - at), begin, strlen(begin)))) {
+	for (; !e && text->len; at = close + strlen(END)) {
+		at = memmem(at, (size_t)(end - at), begin, strlen(begin));
+		if (!at)
+			break;
 		at += skip;
-		close = memmem(at, (size_t)(end - at), " */", 3);
+		close = memmem(at, (size_t)(end - at), END, strlen(END));
 		if (!close || r->n_gaps == GAPS_MAX)
 			break;
 		e = ky_trace_add_gap(r, dir, at, (size_t)(close - at));

@@ -491,6 +491,15 @@ def test_hostile_fast(k):
     one_warning(errors.decode(), "damaged")
 
 
+def test_hostile_comments(k):
+    """A comment within a comment is no second one: each byte is searched once."""
+    trace = simple(k, "comments")
+    with open(trace / "metadata", "a") as f:
+        f.write("\n/* gap: a\n/* gap: b */\n/* gap: c */" + 10 * "\n/* gap: " + " */\n")
+    got, errors = values(k, trace)
+    equal((got, errors.count("kymo: ")), (list(range(30)), 3), f"events and gaps: {errors}")
+
+
 def test_hostile_linear(k):
     """Elements without bits have one budget for a whole file, whatever the number of packets."""
     sizes = []
