@@ -420,14 +420,18 @@ static void leave_damaged(struct ky_walk *w)
 		count_damage(w);
 }
 
-/* Skips an invalid head at this offset. bits: the file has so many from there on. */
+/*
+ * Skips an invalid head at this offset. bits: the file has so many from there on. The next head may
+ * begin within the bytes of this one: the file's size limits how much is decoded in total.
+ */
 static void skip_bad_head(
 	struct ky_walk *w, uint64_t offset, uint64_t bits, enum ky_head_fault fault)
 {
 	const struct ky_file *f = current_file(w);
 	uint64_t pos = w->d.pos;
 
-	w->offset = find_packet(w, offset + 1);
+	w->n_reread -= KY_MIN(pos / 8, w->n_reread);
+	w->offset = w->n_reread ? find_packet(w, offset + 1) : f->size;
 	/* A head that is cut off is the end of a file, not damage. */
 	if (fault == KY_HEAD_UNREADABLE && w->offset == f->size && pos + 64 > bits)
 		w->is_truncated = true;

@@ -223,7 +223,7 @@ struct ky_walk {
 	int file_error;
 	int read_error;	   /* the first of all files */
 	size_t n_budgets;  /* files that have got their d.n_empty and n_reread */
-	uint64_t n_reread; /* bytes that may still be read for records beyond a buffer's end */
+	uint64_t n_reread; /* bytes that may still be read again: of records and bad heads */
 	int error;	   /* -ENOMEM */
 };
 

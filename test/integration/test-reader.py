@@ -513,6 +513,20 @@ def test_hostile_linear(k):
     check(sizes[1] < 600 and sizes[1] <= 1.5 * sizes[0], f"bytes of text for each byte of the trace: {sizes}")
 
 
+def test_hostile_heads(k):
+    """Long heads that fail, each within the one before, have one budget for a whole file."""
+    trace = write(k.top / "heads", """/* CTF 1.8 */
+typealias integer { size = 32; align = 8; } := unsigned int;
+trace { major = 1; minor = 8; byte_order = le; packet.header := struct {
+	unsigned int magic; struct { integer { size = 8; align = 8; } a; } x[60000];
+	unsigned int stream_id; }; };
+stream { id = 5;
+	packet.context := struct { unsigned int content_size; unsigned int packet_size; }; };
+""", s=struct.pack("<I60000xIII", MAGIC, 5, 480128, 480128) + struct.pack("<I", MAGIC) * 20000)
+    places = re.search(rb"damaged in (\d+) place", raw(k, [CLI, "view", trace])[1])
+    check(places and int(places[1]) < 1000, f"heads that were decoded: {places}")
+
+
 def test_hostile_text(k):
     """Lines and cells of megabytes, of few bytes, are printed in bounded memory."""
     if kymotest.SANITIZED:
