@@ -175,7 +175,7 @@ int ky_trace_parse(struct ky_trace_reader *r, struct ky_tsdl *tsdl, struct ky_la
 	const struct ky_buf *text, const char *dir)
 {
 	struct ky_tsdl_error error;
-	char why[160];
+	char why[160] = "no memory";
 	int e = ky_tsdl_parse(tsdl, text->data ? text->data : "", text->len, &error);
 
 	if (e < 0) {
