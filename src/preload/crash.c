@@ -193,12 +193,29 @@ static int install(int number, const struct sigaction *action)
 	return real.sigaction(number, &ours, NULL);
 }
 
+/*
+ * The child of a vfork() shares `chosen` with its parent, but has actions of its own. Its signals
+ * are not recorded.
+ */
+static int change_in_child(int place, const struct sigaction *action, struct sigaction *ret_old)
+{
+	struct sigaction old;
+	int r = real.sigaction(caught[place], action, &old);
+
+	if (!r && ret_old)
+		*ret_old = old.sa_sigaction == on_signal ? chosen[place].copies[chosen[place].valid]
+							 : old;
+	return r;
+}
+
 static int change(int place, const struct sigaction *action, struct sigaction *ret_old)
 {
 	unsigned valid, other;
 	sigset_t all, before;
 	int r = 0;
 
+	if (kymo_vforked)
+		return change_in_child(place, action, ret_old);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))

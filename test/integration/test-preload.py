@@ -425,7 +425,7 @@ def test_crashes(k):
 
 def test_handled_crashes(k):
     """A program's own handlers run, as often and in the way that it has chosen."""
-    for how, status, n in (("own", 7, 1), ("jump", 0, 10), ("once", -signal.SIGSEGV, 2), ("ignored", 0, 0)):
+    for how, status, n in (("own", 7, 1), ("jump", 0, 10), ("vfork", 0, 10), ("once", -signal.SIGSEGV, 2), ("ignored", 0, 0)):
         found, _, events = crash(k, how)
         equal((found, len(events)), (status, n), f"{how}: exit status, events")
 

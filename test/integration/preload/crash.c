@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noipa))
@@ -87,6 +88,21 @@ static void choose(struct sigaction *action)
 		(now.sa_flags & ~0x4000000) == action->sa_flags);
 }
 
+/* The actions of the child of vfork() are its own. */
+static void reset_in_child(void)
+{
+	struct sigaction now;
+	int status;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		int same = signal(SIGSEGV, SIG_DFL) == jump;
+
+		_exit(!same || sigaction(SIGSEGV, NULL, &now) < 0 || now.sa_handler != SIG_DFL);
+	}
+	check(waitpid(pid, &status, 0) == pid && !status);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction own = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
@@ -99,8 +115,10 @@ int main(int argc, char **argv)
 		choose(&once);
 	if (is("ignored"))
 		check(signal(SIGFPE, SIG_IGN) == SIG_DFL && signal(SIGFPE, SIG_IGN) == SIG_IGN);
-	if (is("jump")) {
+	if (is("jump") || is("vfork")) {
 		check(signal(SIGSEGV, jump) == SIG_DFL);
+		if (is("vfork"))
+			reset_in_child();
 		sigsetjmp(again, 1);
 		if (n_handled == 10)
 			return 0;
