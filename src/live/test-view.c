@@ -94,6 +94,20 @@ static uint64_t served_begin(struct view *v, unsigned stream)
 	return p.timestamp_begin;
 }
 
+/* Files that no consumer makes are no streams. They stay for the other tests. */
+static void test_odd_files(void **state)
+{
+	struct view v;
+
+	append("kernel/fifo", "", 0);
+	assert_int_equal(mkfifoat(root, "kernel/index/fifo.kyx", 0600), 0);
+	set_watermark(100);
+	assert_int_equal(view_init(&v, root, true), 0);
+	assert_int_equal(view_look(&v), 0);
+	assert_int_equal(announce_all(&v), 0);
+	view_deinit(&v);
+}
+
 /* Stream 0 is the beacon; the others are numbered as the viewer finds them. */
 static void test_mark(void **state)
 {
@@ -211,6 +225,7 @@ static int remove_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_odd_files),
 		cmocka_unit_test(test_mark),
 		cmocka_unit_test(test_from_now),
 	};

@@ -13,7 +13,7 @@
 #include "ship/sender.h"
 
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define FILE_FLAGS     (O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+#define FILE_FLAGS     (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* a FIFO does not block */
 #define HEAD	       sizeof(struct ky_ctf_packet)
 #define RECORD_HEAD    13u /* the longest: 31, identifier, clock */
 #define COMPACT_BITS   27
