@@ -101,6 +101,8 @@ static void test_odd_files(void **state)
 
 	append("kernel/fifo", "", 0);
 	assert_int_equal(mkfifoat(root, "kernel/index/fifo.kyx", 0600), 0);
+	append("kernel/link", "", 0);
+	assert_int_equal(symlinkat("none", root, "kernel/index/link.kyx"), 0);
 	set_watermark(100);
 	assert_int_equal(view_init(&v, root, true), 0);
 	assert_int_equal(view_look(&v), 0);

@@ -157,6 +157,15 @@ static bool is_sound(const struct ky_ctf_packet *p, const struct ky_index_entry 
 	       p->content_bits >= HEAD * 8 && p->content_bits <= p->packet_bits;
 }
 
+/*
+ * Returns why a file or directory could not be opened, if others can neither be; or 0: then it was
+ * removed, or is none that a consumer made. One odd file of a trace does not end its viewers.
+ */
+static int open_error(void)
+{
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
+}
+
 /* Reads the first packet's head of a stream file. Returns -ENODATA if it has none yet. */
 static int read_first_head(const struct view_trace *t, const char *name, const char *index_name,
 	struct ky_ctf_packet *ret)
@@ -166,7 +175,7 @@ static int read_first_head(const struct view_trace *t, const char *name, const c
 	struct ky_index_entry e;
 
 	if (index < 0 || fd < 0)
-		return errno == ENOENT ? -ENODATA : -errno;
+		return open_error() ? open_error() : -ENODATA;
 	if (read_entry(index, 0, &e) < 0 || pread(fd, ret, HEAD, (off_t)e.offset) != (ssize_t)HEAD)
 		return -ENODATA;
 	return is_sound(ret, &e) ? 0 : -ENODATA;
@@ -250,11 +259,9 @@ static int search_index(struct view *v, uint32_t trace)
 
 	if (t->index < 0)
 		t->index = openat(t->dir, "index", DIR_FLAGS);
-	if (t->index < 0)
-		return errno == ENOENT ? 0 : -errno;
-	d = open_again(t->index);
+	d = t->index < 0 ? NULL : open_again(t->index);
 	if (!d)
-		return -errno;
+		return open_error();
 	while (!ret && (e = readdir(d)))
 		if (is_index_name(e->d_name) && !is_known(t, e->d_name))
 			ret = found_index(v, trace, e->d_name);
@@ -321,8 +328,8 @@ static int search_directory(struct view *v, int dir, const char *path, int depth
 		fd = openat(dir, e->d_name, DIR_FLAGS);
 		if (fd >= 0)
 			ret = search_directory(v, fd, below, depth - 1, moved);
-		else if (errno == EMFILE || errno == ENFILE)
-			ret = -errno;
+		else
+			ret = open_error();
 	}
 	closedir(d);
 	return ret;
