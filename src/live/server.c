@@ -29,6 +29,7 @@ struct serving {
 	struct live_server *server;
 	struct client *clients[CLIENTS_MAX]; /* owned */
 	unsigned n;
+	bool is_short; /* of descriptors: it accepts nobody for a moment */
 };
 
 /* Reports how many lines of a period were left out. */
@@ -97,14 +98,16 @@ static void make_room(struct serving *v)
 {
 	unsigned quietest = 0;
 
-	if (v->n < CLIENTS_MAX)
+	if (!v->n || (v->n < CLIENTS_MAX && !v->is_short))
 		return;
 	for (unsigned i = 1; i < v->n; i++)
 		if (is_quieter(v->clients[i], v->clients[quietest]))
 			quietest = i;
 	if (!v->clients[quietest]->has_asked ||
-		ky_clock_ns(CLOCK_MONOTONIC) - v->clients[quietest]->heard_ns > QUIET_NS)
+		ky_clock_ns(CLOCK_MONOTONIC) - v->clients[quietest]->heard_ns > QUIET_NS) {
 		end_client(v, quietest);
+		v->is_short = false;
+	}
 }
 
 static void accept_client(struct serving *v)
@@ -113,9 +116,10 @@ static void accept_client(struct serving *v)
 	static const int on = 1;
 	struct client *c;
 
+	v->is_short = fd < 0 && (errno == EMFILE || errno == ENFILE);
+	make_room(v);
 	if (fd < 0)
 		return;
-	make_room(v);
 	c = v->n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		report_sent_away(v->server, "there are 64 already");
@@ -197,6 +201,7 @@ static void report_end(struct live_server *s, int error)
 int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const sigset_t *mask)
 {
 	struct serving v = {.server = s};
+	static const struct timespec moment = {.tv_nsec = 100000000};
 	struct pollfd p[CLIENTS_MAX + 1];
 	int ret = 0;
 
@@ -207,7 +212,8 @@ int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const s
 		for (unsigned i = 0; i < n; i++)
 			p[i] = (struct pollfd){.fd = v.clients[i]->fd,
 				.events = v.clients[i]->out.len ? POLLOUT : POLLIN};
-		if (ppoll(p, n + 1, NULL, mask) < 0) {
+		/* A connection that cannot be accepted stays ready. */
+		if (ppoll(p, n + !v.is_short, v.is_short ? &moment : NULL, mask) < 0) {
 			ret = errno == EINTR ? 0 : -errno;
 			continue;
 		}
@@ -220,6 +226,7 @@ int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const s
 				end_client(&v, i);
 			}
 		}
+		v.is_short = false;
 		if (p[n].revents)
 			accept_client(&v);
 	}

@@ -12,6 +12,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -297,6 +298,18 @@ def test_silent_connections(k):
     live.end()
 
 
+def test_descriptors(k):
+    """Connections that ask nothing keep no viewer away, even if they take all descriptors."""
+    k.start_daemon()
+    live = Live(k, k.record("*"))
+    resource.prlimit(live.process.pid, resource.RLIMIT_NOFILE, (24, 24))
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(("localhost", live.port)))
+        equal(len(talk(live, CONNECT)), 20, "bytes of the reply to a viewer")
+    live.end()
+
+
 def test_flood(k):
     """A viewer that is sent away has a line on the screen; a flood of them has a count."""
     k.start_daemon()
@@ -312,6 +325,9 @@ def test_flood(k):
 
 def request(command, data=b"", size=None):
     return struct.pack(">QII", len(data) if size is None else size, command, 0) + data
+
+
+CONNECT = request(1, struct.pack(">QIII", 0, 2, 4, 1))
 
 
 def talk(live, data):
@@ -337,8 +353,7 @@ def test_hostile(k):
     trace = k.record("*", channel=FAST)
     live = Live(k, "s", "--from-start")
     viewer = live.view()
-    connect = request(1, struct.pack(">QIII", 0, 2, 4, 1))
-    equal(len(talk(live, connect)), 20, "bytes of the reply to a viewer")
+    equal(len(talk(live, CONNECT)), 20, "bytes of the reply to a viewer")
     for data in (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", request(99), request(4, b"", 2**63), request(3, b"x"), request(0)):
         equal(talk(live, data), b"", f"reply to {data!r}")
     for command, data, reply in (
