@@ -220,10 +220,15 @@ struct ranges {
 	size_t n, cap;
 };
 
-/* Parses [LO, HI]. Returns false if no value of the type is in it. */
-static bool parse_range(struct parser *p, json *pair, struct ky_range *r, bool is_signed)
+/*
+ * Parses [LO, HI]. Returns false if no value of the type is in it. type: NULL for a selector, whose
+ * type is not known yet; an end may be beyond what it can have.
+ */
+static bool parse_range(
+	struct parser *p, json *pair, struct ky_range *r, const struct ky_type *type)
 {
 	json *lo, *hi;
+	bool is_signed;
 
 	if (json_object_get_type(pair) != json_type_array || json_object_array_length(pair) != 2) {
 		fail(p, "a range is not a pair of integers");
@@ -232,6 +237,8 @@ static bool parse_range(struct parser *p, json *pair, struct ky_range *r, bool i
 	lo = json_object_array_get_idx(pair, 0);
 	hi = json_object_array_get_idx(pair, 1);
 	*r = (struct ky_range){number_of(p, lo, "range"), number_of(p, hi, "range")};
+	is_signed = type ? type->is_signed
+			 : json_object_get_int64(lo) < 0 || json_object_get_int64(hi) < 0;
 	if (!is_signed && json_object_get_int64(hi) < 0)
 		return false;
 	if (!is_signed && json_object_get_int64(lo) < 0)
@@ -242,7 +249,8 @@ static bool parse_range(struct parser *p, json *pair, struct ky_range *r, bool i
 }
 
 /* [[LO, HI], ...]; false after an error. */
-static bool parse_ranges(struct parser *p, json *list, struct ranges *to, bool is_signed)
+static bool parse_ranges(
+	struct parser *p, json *list, struct ranges *to, const struct ky_type *type)
 {
 	size_t n = list && json_object_get_type(list) == json_type_array
 			   ? json_object_array_length(list)
@@ -251,7 +259,7 @@ static bool parse_ranges(struct parser *p, json *list, struct ranges *to, bool i
 	for (size_t i = 0; i < n; i++) {
 		struct ky_range range, *r;
 
-		if (!parse_range(p, json_object_array_get_idx(list, i), &range, is_signed))
+		if (!parse_range(p, json_object_array_get_idx(list, i), &range, type))
 			continue;
 		r = grow(p, &to->v, &to->n, &to->cap, sizeof(*r));
 		if (!r)
@@ -277,7 +285,7 @@ static void parse_labels(struct parser *p, json *o, const char *key, struct ky_t
 	{
 		const char *name = intern(p, label);
 
-		if (!name || !parse_ranges(p, list, &ranges, t->is_signed))
+		if (!name || !parse_ranges(p, list, &ranges, t))
 			return;
 		while (n < ranges.n) {
 			const char **at = grow(p, &names, &n, &cap, sizeof(*at));
@@ -547,7 +555,7 @@ static void parse_optional(struct parser *p, json *o, struct ky_type *t)
 
 	parse_location(p, o, "selector-field-location", t);
 	if (list) {
-		parse_ranges(p, list, &ranges, true);
+		parse_ranges(p, list, &ranges, NULL);
 	} else {
 		struct ky_range *any = grow(p, &ranges.v, &ranges.n, &ranges.cap, sizeof(*any));
 
@@ -577,7 +585,7 @@ static void parse_variant(struct parser *p, json *o, struct ky_type *t)
 		refuse_extensions(p, option);
 		members[i].name = name ? name : intern(p, "");
 		members[i].type = parse_class(p, find_member(option, "field-class"));
-		if (!parse_ranges(p, find_member(option, "selector-field-ranges"), &ranges, true))
+		if (!parse_ranges(p, find_member(option, "selector-field-ranges"), &ranges, NULL))
 			return;
 		while (n_options < ranges.n) {
 			uint32_t *at = grow(p, &options, &n_options, &cap, sizeof(*at));

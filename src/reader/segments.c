@@ -142,9 +142,13 @@ static struct end *sort_ends(const struct ky_range *ranges, size_t n, bool is_si
 	size_t n_ends = 0;
 
 	for (size_t i = 0; ends && i < n; i++) {
-		uint64_t hi = bias(ranges[i].hi, is_signed);
+		uint64_t lo = bias(ranges[i].lo, is_signed), hi = bias(ranges[i].hi, is_signed);
 
-		ends[n_ends++] = (struct end){bias(ranges[i].lo, is_signed), (uint32_t)i, true};
+		if (hi < lo && is_signed)
+			hi = UINT64_MAX;
+		else if (hi < lo)
+			lo = 0;
+		ends[n_ends++] = (struct end){lo, (uint32_t)i, true};
 		if (hi < UINT64_MAX)
 			ends[n_ends++] = (struct end){hi + 1, (uint32_t)i, false};
 	}

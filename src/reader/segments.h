@@ -29,7 +29,8 @@ struct ky_segments {
 
 /*
  * Builds the segments of n ranges, with at most max ranges for each segment. They live in the
- * arena. Returns 0 or -ENOMEM.
+ * arena. One end of a range may be a number that the type cannot have: as a number of the type, it
+ * is on the wrong side of the other end. Returns 0 or -ENOMEM.
  */
 int ky_segments_build(struct ky_segments *s, struct ky_arena *arena, const struct ky_range *ranges,
 	size_t n, bool is_signed, unsigned max);

@@ -408,6 +408,10 @@ def here(*path):
     return {"path": list(path)}
 
 
+def optional(selector, *ranges):
+    return {"type": "optional", "selector-field-location": here(selector), "selector-field-ranges": list(ranges), "field-class": unsigned(8)}
+
+
 BYTES = {"length": 8, "byte-order": "little-endian"}
 LEB = {"type": "variable-length-unsigned-integer"}
 STRING = {"type": "null-terminated-string"}
@@ -436,8 +440,10 @@ CTF2 = {
         ("y", {"type": "dynamic-length-array", "length-field-location": here(None, "n"), "element-field-class": structure(("q", unsigned(8)))})))),
         b"\1\2\2\1\x0a\x0b\x0c", [b"e: { f = [ [0] = 1, [1] = 2 ], n = 2, s = { n = 1, x = [ [0] = 10 ], y = [ [0] = { q = 11 }, [1] = { q = 12 } ] } }"]),
     "optional": (records(("f", {"type": "fixed-length-boolean", **BYTES}), ("o", {"type": "optional", "selector-field-location": here("f"), "field-class": unsigned(8)}), ("n", unsigned(8)),
-        ("p", {"type": "optional", "selector-field-location": here("n"), "selector-field-ranges": [[2, 4]], "field-class": unsigned(8)})),
+        ("p", optional("n", [2, 4]))),
         b"\1\7\3\x08\0\5", [b"e: { f = true, o = { 7 }, n = 3, p = { 8 } }", b"e: { f = false, o = <none>, n = 5, p = <none> }"]),
+    "selectors": (records(("n", unsigned(8)), ("p", optional("n", [1, 2**64 - 1])), ("s", dict(unsigned(8), type="fixed-length-signed-integer")), ("q", optional("s", [1, 2**64 - 1])), ("r", optional("n", [-5, 1]))),
+        b"\1\7\xff\x08\2\7\5\x09", [b"e: { n = 1, p = { 7 }, s = -1, q = <none>, r = { 8 } }", b"e: { n = 2, p = { 7 }, s = 5, q = { 9 }, r = <none> }"]),
     "variant": (records(("t", unsigned(8)), ("v", {"type": "variant", "selector-field-location": {"origin": "event-record-payload", "path": ["t"]}, "options": [
         {"name": "A", "selector-field-ranges": [[0, 1]], "field-class": unsigned(8)}, {"selector-field-ranges": [[2, 2]], "field-class": STRING}]})),
         b"\0\7\2ab\0", [b"e: { t = 0, v = { 7 } }", b'e: { t = 2, v = { "ab" } }']),
