@@ -13,6 +13,7 @@
 
 #define MAX_JSON_DEPTH (4 * KY_TSDL_MAX_DEPTH)
 #define MAX_ALIGN      ((uint64_t)1 << 31)
+#define FRAGMENT_MAX   (1u << 20) /* json-c needs hundreds of bytes for each element */
 
 struct parser {
 	struct ky_tsdl *tsdl;
@@ -922,11 +923,13 @@ static size_t parse_text(
 	json *o;
 
 	json_tokener_reset(tokener);
-	o = json_tokener_parse_ex(tokener, text, (int)len);
+	o = json_tokener_parse_ex(tokener, text, (int)KY_MIN(len, (size_t)FRAGMENT_MAX));
 	error = json_tokener_get_error(tokener);
 	n = json_tokener_get_parse_end(tokener);
 	if (o)
 		parse_fragment(p, o);
+	else if (len > FRAGMENT_MAX && error == json_tokener_continue)
+		fail(p, "a fragment is larger than 1 MiB");
 	else if (is_last && p->tsdl->n_streams && error == json_tokener_continue)
 		p->tsdl->is_cut = true;
 	else
@@ -953,11 +956,7 @@ static void parse_fragments(struct parser *p, const char *text, size_t len)
 			stop = memchr(text + 1, KY_CTF2_SEPARATOR, (size_t)(end - text - 1));
 			stop = stop ? stop : end;
 		}
-		if (is_blank(*text))
-			;
-		else if (stop - text > INT32_MAX)
-			fail(p, "a fragment is too large");
-		else
+		if (!is_blank(*text))
 			n = parse_text(p, tokener, text, (size_t)(stop - text), stop == end);
 		for (; n > 0; n--)
 			p->line += *text++ == '\n';
