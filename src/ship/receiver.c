@@ -287,6 +287,8 @@ static int report_file(void *context, const char *path)
 	int64_t size;
 	struct stat st;
 
+	if (!segment_path_valid(path, s.length))
+		return 0; /* somebody else has put it there: no sender has it */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail_at(r, fd < 0 ? fd : -EBADF, path);
 	size = files_is_index(path) ? trim_index(r, path, fd, (uint64_t)st.st_size)

@@ -535,6 +535,29 @@ static void hello(struct receiver *r, const char *far)
 		0);
 }
 
+/* Files that somebody else has put into a recording, with paths of any length, are not reported. */
+static void test_long_path(void **state)
+{
+	char far[128], path[1200], name[251];
+	struct receiver r;
+
+	make_far(far, "far-long");
+	hello(&r, far);
+	close(r.dir);
+	receiver_deinit(&r);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(path, sizeof(path), "%s/t", far);
+	for (int i = 0; i < 4; i++) {
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%s", name);
+		assert_int_equal(i < 3 ? mkdir(path, 0700) : mknod(path, S_IFREG | 0600, 0), 0);
+	}
+	hello(&r, far);
+	assert_int_equal(r.size, 0);
+	close(r.dir);
+	receiver_deinit(&r);
+}
+
 static void test_hostile_sender(void **state)
 {
 	static const char *const bad[] = {"/etc/x", "../x", "a/../x", "a//b", "", ".recording",
@@ -1060,6 +1083,7 @@ int main(void)
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_spool),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_long_path),
 		cmocka_unit_test(test_hostile_sender),
 		cmocka_unit_test(test_hostile_receiver),
 		cmocka_unit_test(test_wrong_acknowledgement),
