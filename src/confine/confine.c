@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "confine/confine.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -25,7 +26,7 @@ static const uint32_t calls[] = {
 	SYS_read, SYS_pread64, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_close, SYS_lseek, SYS_fstat,
 	SYS_newfstatat, SYS_statx, SYS_fstatfs, SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2, SYS_mkdirat, SYS_unlinkat,
 	SYS_renameat2, SYS_getdents64, SYS_readlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync,
-	SYS_sync_file_range, SYS_syncfs, SYS_flock, SYS_fadvise64, SYS_fcntl,
+	SYS_sync_file_range, SYS_syncfs, SYS_flock, SYS_fadvise64,
 	/* memory and time */
 	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_memfd_create, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
 	/* loop and sockets */
@@ -33,7 +34,7 @@ static const uint32_t calls[] = {
 	SYS_sendmsg, SYS_recvmsg, SYS_shutdown,
 	/* process, threads and signals */
 	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_futex, SYS_getpid, SYS_gettid,
-	SYS_geteuid, SYS_getrandom, SYS_prlimit64, SYS_rseq, SYS_sched_yield, SYS_tgkill, SYS_exit, SYS_exit_group,
+	SYS_geteuid, SYS_getrandom, SYS_rseq, SYS_sched_yield, SYS_exit, SYS_exit_group,
 #ifdef __x86_64__ /* older system calls for the same purposes */
 	SYS_access, SYS_stat, SYS_renameat, SYS_epoll_wait, SYS_poll,
 #endif
@@ -68,8 +69,9 @@ static const struct sock_filter conditions[] = {
 	IF(SYS_mmap, 1), SKIP(1), IF(SYS_mprotect, 4), LOAD(ARGUMENT(2)), IF_HAS(PROT_EXEC, 1), DENY, ALLOW,
 };
 
-static const struct sock_filter connecting[] = {
-	IF(SYS_connect, 1), ALLOW, IF(SYS_socket, 4), LOAD(ARGUMENT(0)), IF(AF_UNIX, 1), ALLOW, DENY,
+/* No signals to others when a file is ready. */
+static const struct sock_filter controlling[] = {
+	IF(SYS_fcntl, 8), LOAD(ARGUMENT(1)), IF(F_SETOWN, 1), DENY, IF(F_SETOWN_EX, 1), DENY, IF(F_SETSIG, 1), DENY, ALLOW,
 };
 
 static struct sock_filter *allow(struct sock_filter *to, const uint32_t *list, size_t n)
@@ -81,11 +83,24 @@ static struct sock_filter *allow(struct sock_filter *to, const uint32_t *list, s
 	return to;
 }
 
+#define ONE_SIZE 5
+#define ONES_MAX 3
+
+/* Allows a system call if its first argument, of 32 bits, has this value. */
+static struct sock_filter *allow_one(struct sock_filter *to, uint32_t call, uint32_t value)
+{
+	const struct sock_filter one[ONE_SIZE] = {IF(call, 4), LOAD(ARGUMENT(0)), IF(value, 1), ALLOW, DENY};
+
+	memcpy(to, one, sizeof(one));
+	return to + ONE_SIZE;
+}
+
 /* Installs the filter. libseccomp is not used: it may hang if memory is short. 0 or -errno. */
 static int restrict_calls(const struct ky_confinement *c)
 {
-	struct sock_filter filter[KY_ARRAY_SIZE(conditions) + KY_ARRAY_SIZE(connecting) +
-		2 * (KY_ARRAY_SIZE(calls) + KY_ARRAY_SIZE(accepting)) + 1];
+	static const uint32_t connecting[] = {SYS_connect};
+	struct sock_filter filter[KY_ARRAY_SIZE(conditions) + KY_ARRAY_SIZE(controlling) + ONES_MAX * ONE_SIZE +
+		2 * (KY_ARRAY_SIZE(calls) + KY_ARRAY_SIZE(accepting) + KY_ARRAY_SIZE(connecting)) + 1];
 	struct sock_filter *to = filter + KY_ARRAY_SIZE(conditions);
 	struct sock_fprog program = {.filter = filter};
 
@@ -94,9 +109,14 @@ static int restrict_calls(const struct ky_confinement *c)
 	if (c->accepts)
 		to = allow(to, accepting, KY_ARRAY_SIZE(accepting));
 	if (c->connects) {
-		memcpy(to, connecting, sizeof(connecting));
-		to += KY_ARRAY_SIZE(connecting);
+		to = allow(to, connecting, KY_ARRAY_SIZE(connecting));
+		to = allow_one(to, SYS_socket, AF_UNIX);
 	}
+	/* For this process only: abort() sends it a signal. */
+	to = allow_one(to, SYS_tgkill, (uint32_t)getpid());
+	to = allow_one(to, SYS_prlimit64, 0);
+	memcpy(to, controlling, sizeof(controlling));
+	to += KY_ARRAY_SIZE(controlling);
 	*to++ = (struct sock_filter)DENY;
 	program.len = (unsigned short)(to - filter);
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;

@@ -30,9 +30,10 @@ struct ky_confinement {
  */
 int ky_confine_files(const struct ky_confinement *c);
 /*
- * Confines the process to system calls, from now on. Calls that confine.c does not list fail with
- * ENOSYS. Among them are those that execute, trace or signal other processes, change credentials or
- * mounts, open sockets other than local ones, or map executable memory. Returns as above.
+ * Confines the process to system calls, from now on; it must not fork any more. Calls that
+ * confine.c does not list fail with ENOSYS. Among them are those that execute, trace or signal
+ * other processes, change limits of these, change credentials or mounts, open sockets other than
+ * local ones, or map executable memory. Returns as above.
  */
 int ky_confine_calls(const struct ky_confinement *c);
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -55,6 +57,7 @@ static bool can_map(int prot)
 	return p != MAP_FAILED;
 }
 
+static pid_t parent;
 static int inside, also, outside, open_fd; /* directories; a file in the last */
 
 /* 0, or the number of the first thing that is not as it should be: likewise below. */
@@ -91,6 +94,23 @@ static int try_reads(void)
 	return can_make(inside, "file") || !unlinkat(inside, "read", 0) ? 3 : 0;
 }
 
+/* Signals to other processes, and limits of them. */
+static int try_others(void)
+{
+	const struct f_owner_ex owner = {F_OWNER_PID, parent};
+	struct rlimit limit;
+
+	if (syscall(SYS_tgkill, getpid(), gettid(), 0) < 0 ||
+		!syscall(SYS_tgkill, parent, parent, 0))
+		return 21;
+	if (getrlimit(RLIMIT_CPU, &limit) < 0 || !prlimit(parent, RLIMIT_CPU, NULL, &limit))
+		return 22;
+	if (fcntl(open_fd, F_GETFL) < 0 || !fcntl(open_fd, F_SETOWN, parent) ||
+		!fcntl(open_fd, F_SETOWN_EX, &owner) || !fcntl(open_fd, F_SETSIG, SIGTERM))
+		return 23;
+	return kill(parent, 0) == 0 ? 24 : 0;
+}
+
 static int try_calls(void)
 {
 	char *const argv[] = {(char *)"true", NULL};
@@ -100,7 +120,7 @@ static int try_calls(void)
 	if (!can_map(PROT_READ | PROT_WRITE) || can_map(PROT_READ | PROT_EXEC))
 		return 2;
 	execv("/bin/true", argv);
-	return fork() >= 0 || kill(getppid(), 0) == 0 ? 3 : 0;
+	return fork() >= 0 ? 3 : try_others();
 }
 
 static bool can_accept(void)
@@ -175,6 +195,7 @@ static void test_calls(void **state)
 static int make_dirs(void **state)
 {
 	assert_non_null(mkdtemp(top));
+	parent = getpid();
 	inside = open_dir("inside");
 	also = open_dir("also");
 	outside = open_dir("outside");
