@@ -117,8 +117,11 @@ static uint64_t size_of(const struct trace *t, const char *path)
 		       : (uint64_t)st.st_size;
 }
 
-/* number: of the file in the stream. Gets its next segment from seq on; -ENOENT: there is none. */
-static int get_segment(struct trace *t, size_t number, const char *path, uint64_t *seq)
+/*
+ * number: of the file in the stream. Gets its next segment from seq on; -ENOENT: there is none. The
+ * file has less than the manifest says.
+ */
+static int get_segment(struct trace *t, size_t number, const struct kymo_value *file, uint64_t *seq)
 {
 	const unsigned shard = config_shard(t->fetch->fleet->config.shards, t->host);
 	char subject[FLEET_SUBJECT_MAX], stream[FLEET_STREAM_MAX];
@@ -141,8 +144,11 @@ static int get_segment(struct trace *t, size_t number, const char *path, uint64_
 	if (n < (int)SEGMENT_HEAD || segment_decode(data, &s) < 0 || s.type != SEGMENT_DATA ||
 		s.length != (uint32_t)n - SEGMENT_HEAD)
 		return fail(t, -EPROTO, "what it has stored is no segment");
-	if (s.offset > size_of(t, path))
+	if (s.offset > size_of(t, text_of(file, "path")))
 		return 0; /* what belongs before it is lost, or was shipped once more, behind it */
+	if (s.raw > number_of(file, "size") - s.offset)
+		return fail(t, -EPROTO, "it has stored more of %s than its manifest says",
+			text_of(file, "path"));
 	s.file = t->receiver.n_paths - 1;
 	return receive(t, &s, data + SEGMENT_HEAD);
 }
@@ -153,16 +159,18 @@ static int get_file(struct trace *t, size_t number, const struct kymo_value *fil
 	const struct segment s = {.type = SEGMENT_FILE,
 		.length = (uint32_t)strlen(path),
 		.file = t->receiver.n_paths};
+	const uint64_t size = number_of(file, "size");
 	uint64_t seq = 1;
 	int r = receive(t, &s, path);
 
-	if (r < 0 || is_complete(t, file) || !number_of(file, "size"))
+	if (r < 0 || is_complete(t, file) || !size)
 		return r;
 	if (t->is_repeated)
 		unlinkat(t->receiver.trace, path, 0);
-	while (!(r = get_segment(t, number, path, &seq)) && !is_complete(t, file))
-		;
-	if (r == -ENOENT)
+	while (!r && size_of(t, path) < size)
+		r = get_segment(t, number, file, &seq);
+	/* A file of that size with other contents does not change any more. */
+	if (r == -ENOENT || (!r && !is_complete(t, file)))
 		return fail(t, -ENODATA,
 			"the server does not have all of %s any more, or it was damaged", path);
 	return r;

@@ -875,12 +875,16 @@ def test_hostile_host(k):
             check(done.returncode in (0, 1) and len(done.stderr.splitlines()) <= 2, f"{name}: {done.returncode} {done.stderr}")
             check(done.returncode == 1 or "0 events" in done.stdout, f"{name} was taken: {done.stdout}")
         # A file of which the manifest says something else is none; one that is as it says is taken.
-        for name, crc, status in (("other", 0, 1), ("same", crc32c(b"evil"), 0)):
-            raw.publish(f"kymo.seg.0.evil.{name}.0", segment)
-            raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": [session], "files": [{**file, "path": "stream", "crc32c": crc}]}).encode())
+        # Nothing is written beyond the size that the manifest says.
+        more = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 4, 0, crc32c(b"evil"), 0) + b"evil"
+        for name, size, crc, left, said in (("other", 4, 0, 4, "does not have all of stream"), ("more", 6, 0, 4, "more of stream than its manifest"), ("same", 4, crc32c(b"evil"), 4, "")):
+            for s in (segment, more):
+                raw.publish(f"kymo.seg.0.evil.{name}.0", s)
+            raw.publish(f"kymo.done.{name}.evil", json.dumps({"sessions": [session], "files": [{**file, "path": "stream", "size": size, "crc32c": crc}]}).encode())
             equal(raw.errors(), [], "what a host may publish")
-            done = fleet.kymo("fetch", name, "-o", k.top / name, status=status)
-            check(not status or "does not have all of stream" in done.stderr, done.stderr)
+            done = fleet.kymo("fetch", name, "-o", k.top / name, status=1 if said else 0)
+            check(said in done.stderr, done.stderr)
+            equal((k.top / name / "evil" / "flight" / "stream").stat().st_size, left, f"{name}: bytes of the file")
         raw.close()
         equal(mine.read_text(), "mine", "a file beside the fetched ones")
         left = {p.relative_to(k.top / "got").parts[1] for p in (k.top / "got").rglob("*") if len(p.relative_to(k.top / "got").parts) > 1}
