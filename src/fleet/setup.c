@@ -50,14 +50,17 @@ static int make_dir(struct setup *s, const char *name)
 int setup_write(struct setup *s, const char *name, const struct ky_buf *text)
 {
 	char path[PATH_MAX], fresh[PATH_MAX + 8];
-	int fd, r = 0;
+	int fd, r = text->error;
+	ssize_t n;
 
 	setup_path(s, path, name);
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
-	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || text->error || write(fd, text->data, text->len) != (ssize_t)text->len)
-		r = fd < 0 ? -errno : -EIO;
-	ky_close(fd);
+	fd = r ? -1 : open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	n = fd < 0 ? -1 : write(fd, text->data, text->len);
+	if (!r && n != (ssize_t)text->len)
+		r = n < 0 ? -errno : -ENOSPC;
+	if (fd >= 0 && close(fd) < 0 && !r)
+		r = -errno;
 	if (!r && rename(fresh, path) < 0)
 		r = -errno;
 	return r < 0 ? fleet_fail(s->fleet, "%s: %s", path, strerror(-r)) : FLEET_OK;
