@@ -156,35 +156,40 @@ static bool find_flights(struct kymo_value *answer, struct kymo_value *to)
 struct search {
 	int dir;
 	const uint8_t *id;
-	bool hit;
 };
 
-/* A trace id lies in records as its 16 bytes do: nothing has to be decoded. */
+/*
+ * A trace id lies in records as its 16 bytes do: nothing has to be decoded. Returns 1 if the file
+ * has it, 0, or -errno.
+ */
 static int search_file(void *arg, const char *path)
 {
 	struct search *s = arg;
 	_cleanup_close_ int fd = openat(s->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
+	bool hit;
 	void *p;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !st.st_size)
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!st.st_size)
 		return 0;
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	s->hit = memmem(p, (size_t)st.st_size, s->id, TRACE_SIZE) != NULL;
+	hit = memmem(p, (size_t)st.st_size, s->id, TRACE_SIZE) != NULL;
 	munmap(p, (size_t)st.st_size);
-	return s->hit;
+	return hit;
 }
 
-static bool has_trace(const struct held *h, const char *id, const uint8_t trace[TRACE_SIZE])
+/* Returns 1 if the snapshot has the trace id, 0, or -errno. */
+static int find_trace(const struct held *h, const char *id, const uint8_t trace[TRACE_SIZE])
 {
-	struct search s = {openat(h->dir, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC), trace, false};
+	struct search s = {openat(h->dir, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC), trace};
+	int r = s.dir < 0 ? -errno : files_walk(s.dir, search_file, NULL, &s);
 
-	if (s.dir >= 0)
-		files_walk(s.dir, search_file, NULL, &s);
 	ky_close(s.dir);
-	return s.hit;
+	return r;
 }
 
 /* The daemon's counts of a snapshot, for the far end's accounts. */
@@ -230,7 +235,10 @@ static bool has_session(const struct kymo_value *answer)
 	return i < kymo_value_count(sessions);
 }
 
-/* Is it to be shipped: what was asked for, what there is, and what was found. */
+/*
+ * Is it to be shipped: what was asked for, what there is, and what was found. If the search fails,
+ * it may have what was asked for.
+ */
 static void decide(const struct requests *r, struct kymo_value *answer, const char *id,
 	const char *trace, bool is_wanted)
 {
@@ -238,9 +246,15 @@ static void decide(const struct requests *r, struct kymo_value *answer, const ch
 	bool ships = is_wanted && has_session(answer);
 
 	if (ids_from_hex(trace, bytes, sizeof(bytes))) {
-		const bool hit = has_trace(r->held, id, bytes);
+		const int hit = find_trace(r->held, id, bytes);
+		char text[128];
 
-		kymo_value_set_bool(answer, "hit", hit);
+		snprintf(text, sizeof(text), "the search for the trace id failed: %s",
+			strerror(-hit));
+		if (hit >= 0)
+			kymo_value_set_bool(answer, "hit", hit);
+		else if (kymo_reply_ok(answer))
+			fail(answer, text);
 		ships = ships && hit;
 	}
 	kymo_value_set_bool(answer, "ships", ships);
@@ -303,6 +317,7 @@ static struct kymo_value *find_held(
 		return answer;
 	}
 	kymo_value_free(answer);
+	kymo_value_set_bool(report, "ok", 1); /* it may have failed in part, when it was taken */
 	if (*host && kymo_value_bool(kymo_value_get(report, "ships")))
 		ret = held_set_again(r->held, id, kymo_value_string(kymo_value_get(request, "id")));
 	if (ret < 0)

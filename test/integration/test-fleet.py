@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -389,6 +390,20 @@ def test_trace_id(k):
         [made] = re.findall(r"^snapshot (\S+): no host ships any of it$", nowhere, re.M)
         fleet.kymo("fetch", made, status=1)
         fleet.kymo("snapshot", "--trace-id=xyz", status=2)
+
+
+@kymotest.without_sanitizers
+def test_trace_id_in_doubt(k):
+    """A host that cannot search its events says so, and ships them."""
+    with fleet_of(k, "web1") as fleet:
+        web = fleet.hosts[0]
+        web.emit(20000)
+        size = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{web.agent.pid}/status").read_text())[1]) << 10
+        resource.prlimit(web.agent.pid, resource.RLIMIT_AS, (size + (64 << 10), resource.RLIM_INFINITY))
+        made = fleet.json("snapshot", f"--trace-id={'5a' * 16}", PATIENT, status=None)
+        [host] = made["hosts"]
+        equal((host["ok"], host.get("hit"), host["ships"]), (False, None, True), "the search")
+        check("the search for the trace id failed: Cannot allocate memory" in host["error"], host)
 
 
 def test_killed(k):
