@@ -186,6 +186,29 @@ static size_t asides_size(const struct event *e, const char *values)
 
 // ---- the room of records
 
+/*
+ * A record that was never committed (an exception, longjmp), and its values for filters, end when
+ * its caller makes another one. The others stay: their callers may still be there.
+ */
+static void end_abandoned(struct room *room, const void *caller)
+{
+	const int saved = errno;
+	struct record **at = &room->top, *r;
+
+	while ((r = *at)) {
+		if (r->caller != caller && (!r->asides || r->asides->caller != caller)) {
+			at = &r->below;
+			continue;
+		}
+		*at = r->below;
+		if (r->mapped)
+			munmap(r, r->mapped);
+	}
+	if (!room->top)
+		room->used = 0;
+	errno = saved;
+}
+
 static struct record *take_room(
 	struct room *room, const struct event *e, const void *caller, size_t size)
 {
@@ -193,15 +216,7 @@ static struct record *take_room(
 		     n = ALIGNED(head + size + KYMO_SCRATCH_SLACK);
 	struct record *r;
 
-	/*
-	 * A record that was never committed (an exception, longjmp), and all that interrupted it,
-	 * ends when its caller makes another one.
-	 */
-	for (r = room->top; r; r = r->below)
-		if (r->caller == caller)
-			room->top = r->below;
-	if (!room->top)
-		room->used = 0;
+	end_abandoned(room, caller);
 	if (room->used + n <= ROOM - sizeof(*room)) {
 		r = (struct record *)(void *)(room->bytes + room->used);
 		r->mapped = 0;

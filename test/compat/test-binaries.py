@@ -280,11 +280,29 @@ def test_functions_of_the_program(k):
 def test_exceptions(k):
     """Probes that end by longjmp, in the middle of a record, do not use more and more memory."""
     program = build(k, """#include <setjmp.h>
+        #include <stdio.h>
+        #include <string.h>
         static jmp_buf out;
         static int leave(void) { longjmp(out, 1); }
-        static void once(int i) { if (!setjmp(out)) tracepoint(binary, number, i, "left", leave); }
+        static char large[100000];
+        static void once(int i, const char *s)
+        {
+            if (!setjmp(out)) tracepoint(binary, number, i, s, leave);
+        }
+        static long pages(void)
+        {
+            long n = 0;
+            FILE *f = fopen("/proc/self/statm", "r");
+            if (f && fscanf(f, "%ld", &n) == 1) fclose(f);
+            return n;
+        }
         int main(void) {
-            for (int i = 0; i < 100000; i++) once(i);
+            for (int i = 0; i < 100000; i++) once(i, "left");
+            memset(large, 'x', sizeof(large) - 1);
+            once(0, large);
+            long before = pages();
+            for (int i = 0; i < 100; i++) once(i, large);
+            if (pages() - before > 1000) return 1;
             for (int i = 0; i < 10; i++) tracepoint(binary, number, i, "whole", NULL);
             return 0; }""")
     text = record(k, ["-e", "binary:*"], [program])
