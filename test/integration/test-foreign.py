@@ -555,7 +555,7 @@ def test_ctf2_refused(k):
             ("clock", fragments({"type": "data-stream-class", "default-clock-class-id": "none"}), "'none'"),
             ("nested", nested_structures(1300), "nested"),
             ("json", fragments() + "\x1e{ nonsense }", "metadata:3:1: "),
-            ("large", fragments() + '\x1e{"type": "' + "x" * (1 << 20), "1 MiB"),
+            ("large", fragments() + '\x1e{"type": "' + "x" * (1 << 20) + '"}', "1 MiB"),
             ("end", fragments() + "\x1e{", "no end"),
             ("preamble", fragments().split("\n", 1)[1], "preamble")):
         done = run(k, CLI, "view", write(k, name, metadata, s=b"\1"))
