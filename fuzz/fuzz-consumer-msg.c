@@ -42,6 +42,7 @@ ROUND_TRIP(ky_cons_stats)
 ROUND_TRIP(ky_cons_error)
 ROUND_TRIP(ky_cons_adopt)
 ROUND_TRIP(ky_cons_adopted)
+ROUND_TRIP(ky_cons_adopt_log)
 ROUND_TRIP(ky_cons_ring_set)
 ROUND_TRIP(ky_cons_rotate)
 ROUND_TRIP(ky_cons_rotated)
@@ -131,6 +132,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_ERROR:
 		fuzz_ky_cons_error(&r);
+		break;
+	case KY_CONS_ADOPT_LOG:
+		fuzz_ky_cons_adopt_log(&r);
 		break;
 	case KY_CONS_ADOPT:
 		fuzz_ky_cons_adopt(&r);

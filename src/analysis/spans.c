@@ -9,6 +9,7 @@
  */
 #include "analysis/spans.h"
 
+#include "base/bisect.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -312,17 +313,10 @@ static struct thread *find_thread(struct ky_spans *s, const struct ky_span_begin
 /* Returns true if a span that began before o has ended since o began. */
 static bool has_crossed(const struct thread *t, const struct ky_open_span *o)
 {
-	size_t lo = 0, hi = t->crossings.n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->crossings.v[mid].until < o->b.number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->crossings.n && t->crossings.v[lo].after < o->b.number;
+	ky_bisect(i, t->crossings.n, k, t->crossings.v[k].until < o->b.number);
+	return i < t->crossings.n && t->crossings.v[i].after < o->b.number;
 }
 
 /* All spans that are open now and began after o cross its end. */

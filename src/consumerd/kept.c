@@ -91,6 +91,15 @@ void kept_release(struct consumerd *c, uint32_t set)
 			kept_free(k);
 }
 
+static int send_log(struct consumerd *c, const struct kept_log *l)
+{
+	uint8_t buf[64];
+	int len = ky_cons_adopt_log_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
+		&(struct ky_cons_adopt_log){.uuid_hi = l->uuid_hi, .uuid_lo = l->uuid_lo});
+
+	return ky_msg_conn_send(&c->conn, buf, len, &l->fd, 1);
+}
+
 static int send_adopt(struct consumerd *c, const struct kept *k)
 {
 	const int fds[N_SET_FDS] = {k->rings_fd, k->consumed_fd, k->log->fd};
@@ -112,9 +121,13 @@ static int send_adopted(struct consumerd *c, uint32_t n_sets)
 
 int kept_send_all(struct consumerd *c)
 {
+	const struct kept_log *l;
 	uint32_t n_sets = 0;
 	struct kept *k;
 
+	ky_list_foreach (l, &c->kept_logs, node)
+		if (send_log(c, l) == -EPERM)
+			return -EPERM;
 	ky_list_foreach (k, &c->kept, node) {
 		if (send_adopt(c, k) == -EPERM)
 			return -EPERM;

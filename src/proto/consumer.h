@@ -27,6 +27,7 @@ enum ky_cons_type {
 	KY_CONS_ROTATED = 18,
 	KY_CONS_ADOPT = 19,
 	KY_CONS_ADOPTED = 20,
+	KY_CONS_ADOPT_LOG = 45,
 	KY_CONS_RETIRED = 21,
 	KY_CONS_DAMAGED = 22,
 	KY_CONS_GROWN = 23,
@@ -350,11 +351,15 @@ enum ky_kernel_mode {
 	F(str, message) /* why not; one line */
 
 /*
- * Sent to a successor of the daemon: RETIRED of each set without a FORGET; ADOPT for each set that
- * a RING_SET brought and that was not retired, with the same three descriptors; then ADOPTED, with
- * the session's memory. The conversation continues after it. A successor that does not know the
- * consumer's session answers with QUIT.
+ * Sent to a successor of the daemon: RETIRED of each set without a FORGET; ADOPT_LOG for each
+ * trace's metadata log that a RING_SET brought, with its descriptor: the trace goes on if it has no
+ * set now; ADOPT for each set that was not retired, with the same three descriptors; then ADOPTED,
+ * with the session's memory. The conversation continues after it. A successor that does not know
+ * the consumer's session answers with QUIT.
  */
+#define KY_CONS_ADOPT_LOG_FIELDS(F)                                                                \
+	F(u64, uuid_hi)                                                                            \
+	F(u64, uuid_lo)
 #define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
 #define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
 
@@ -386,6 +391,7 @@ enum ky_kernel_mode {
 	M(ky_cons_grown, KY_CONS_GROWN, KY_CONS_GROWN_FIELDS)                                      \
 	M(ky_cons_stats, KY_CONS_STATS, KY_CONS_STATS_FIELDS)                                      \
 	M(ky_cons_error, KY_CONS_ERROR, KY_CONS_ERROR_FIELDS)                                      \
+	M(ky_cons_adopt_log, KY_CONS_ADOPT_LOG, KY_CONS_ADOPT_LOG_FIELDS)                          \
 	M(ky_cons_adopt, KY_CONS_ADOPT, KY_CONS_ADOPT_FIELDS)                                      \
 	M(ky_cons_adopted, KY_CONS_ADOPTED, KY_CONS_ADOPTED_FIELDS)                                \
 	M(ky_cons_kernel_set, KY_CONS_KERNEL_SET, KY_CONS_KERNEL_SET_FIELDS)                       \

@@ -12,6 +12,7 @@
 #include "sessiond/model/context.h"
 #include "sessiond/model/lost.h"
 #include "sessiond/model/option.h"
+#include "sessiond/model/quota.h"
 #include "sessiond/model/seconds.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
@@ -24,6 +25,12 @@ static uint64_t get_number(struct json_object *o, const char *name)
 	struct json_object *v;
 
 	return json_object_object_get_ex(o, name, &v) ? json_object_get_uint64(v) : 0;
+}
+
+/* A number that earlier versions did not write. */
+static uint64_t get_or(struct json_object *o, const char *name, uint64_t otherwise)
+{
+	return json_object_object_get_ex(o, name, NULL) ? get_number(o, name) : otherwise;
 }
 
 static const char *get_string(struct json_object *o, const char *name)
@@ -79,14 +86,22 @@ static void read_registry(struct session *s, struct json_object *o)
 	r->log_file = get_number(o, "log");
 }
 
+/* A text begins here. If the one before it does so, too, that could not be written. */
+static void begin_text(struct registry *r, uint64_t at)
+{
+	if (r->last_set && !r->last_set->last_event && at == r->log_size)
+		r->last_set->described = false;
+	r->log_size = at;
+}
+
 static void read_gap(struct session *s, struct json_object *o)
 {
 	struct registry *r = get_registry(s, o);
 
 	if (!r)
 		return;
+	begin_text(r, get_number(o, "at"));
 	registry_set_last(r, NULL, get_string(o, "text"));
-	r->log_size = get_number(o, "at");
 	r->n_gaps++;
 }
 
@@ -136,8 +151,9 @@ static void set_described(struct ring_set *kind, uint64_t at)
 {
 	struct registry *r = kind->registry;
 
+	begin_text(r, at);
 	kind->described = true;
-	kind->described_at = r->log_size = at;
+	kind->described_at = at;
 	registry_set_last(r, kind, NULL);
 	r->n_streams = KY_MAX(r->n_streams, kind->stream_id + 1);
 }
@@ -168,12 +184,15 @@ static void read_set(struct session *s, struct json_object *o)
 		.block_size = (uint32_t)get_number(o, "block_size"),
 	};
 	set->pool_size = set->channel->pool_size;
+	set->tracefile_size = get_or(o, "file_size", set->channel->tracefile_size);
+	set->tracefile_count = (uint32_t)get_or(o, "files", set->channel->tracefile_count);
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
 	if (ky_geometry_init(&set->geometry) || ring_set_is_made(set))
 		return;
 	ring_set_set_state(set, SET_MADE);
 	seconds_watch(set);
+	quota_watch(set);
 }
 
 static void read_retired(struct session *s, struct json_object *o)
@@ -187,7 +206,7 @@ static void read_retired(struct session *s, struct json_object *o)
 	consumer_add_retired(
 		&recording_of(s)->consumer, &counts, get_number(o, "chunk"), get_number(o, "kept"));
 	if (set)
-		ring_set_free(set);
+		ring_set_forget(set);
 }
 
 static void read_replaced(struct session *s, struct json_object *o)
@@ -196,6 +215,14 @@ static void read_replaced(struct session *s, struct json_object *o)
 
 	if (set)
 		ring_set_set_apart(set);
+}
+
+static void read_withdrawn(struct session *s, struct json_object *o)
+{
+	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
+
+	if (set)
+		set->withdrawn = true;
 }
 
 static void read_event(struct session *s, struct json_object *o)
@@ -212,7 +239,7 @@ static void read_event(struct session *s, struct json_object *o)
 	if (u && bytes) {
 		size = get_hex(o, "desc", bytes, size);
 		if (!user_intern(u, (struct ky_bytes){bytes, (uint32_t)size}, &d, &why)) {
-			set->registry->log_size = get_number(o, "at");
+			begin_text(set->registry, get_number(o, "at"));
 			ring_set_restore(set, d, &by, (uint32_t)get_number(o, "id"),
 				(uint32_t)get_number(o, "n_contexts"));
 			event_desc_unref(d);
@@ -225,7 +252,7 @@ static void read_event(struct session *s, struct json_object *o)
 /* A text of the kernel's metadata: the predecessor may not have written all of the last one. */
 static void read_kernel_text(struct registry *r, struct json_object *o)
 {
-	r->log_size = get_number(o, "at");
+	begin_text(r, get_number(o, "at"));
 	registry_set_last_text(r, get_string(o, "text"));
 }
 
@@ -242,6 +269,8 @@ static void read_kernel_set(struct session *s, struct json_object *o)
 	s->env->last_number = KY_MAX(s->env->last_number, number);
 	set->registry = r;
 	set->stream_id = (uint32_t)get_number(o, "stream_id");
+	set->tracefile_size = get_or(o, "file_size", c->tracefile_size);
+	set->tracefile_count = (uint32_t)get_or(o, "files", c->tracefile_count);
 	set->memory_file = get_number(o, "memory");
 	r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
 	read_kernel_text(r, o);
@@ -459,6 +488,7 @@ static const struct {
 	{"set", read_set},
 	{"retired", read_retired},
 	{"replaced", read_replaced},
+	{"withdrawn", read_withdrawn},
 	{"event", read_event},
 	{"kernel_set", read_kernel_set},
 	{"kernel_event", read_kernel_event},
@@ -528,18 +558,6 @@ static bool is_alive(pid_t pid)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Frees the replaced sets that had been written when the journal was compacted. */
-static void free_written(struct session *s)
-{
-	struct ring_set *set, *tmp;
-	struct channel *c;
-
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach_safe (set, tmp, &c->sets, node)
-			if (set->replaced && !ring_set_is_made(set))
-				ring_set_free(set);
-}
-
 /* Replays one session's journal. Returns whether its consumer may call. */
 static bool replay_session(struct env *e, const char *name)
 {
@@ -547,8 +565,6 @@ static bool replay_session(struct env *e, const char *name)
 	off_t end = read_file(e, name, path);
 	struct session *s = session_find(e, name);
 
-	if (s)
-		free_written(s);
 	if (s && is_alive(recording_of(s)->consumer.awaited)) {
 		s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 		s->journal_bytes = (uint64_t)end;
@@ -572,9 +588,11 @@ unsigned journal_replay(struct env *e)
 
 	if (!dir)
 		return 0;
+	e->users.unlimited = true;
 	while ((entry = readdir(dir)))
 		if (ky_name_valid(entry->d_name))
 			n += replay_session(e, entry->d_name);
+	e->users.unlimited = false;
 	closedir(dir);
 	return n;
 }

@@ -393,6 +393,8 @@ static void journal_set(const struct ring_set *set)
 	add_number(o, "n_blocks", g->n_blocks);
 	add_number(o, "n_home", g->n_home);
 	add_number(o, "block_size", g->block_size);
+	add_number(o, "file_size", set->tracefile_size);
+	add_number(o, "files", set->tracefile_count);
 	add_file(o, "rings", set->memory.rings_fd);
 	add_file(o, "consumed", set->memory.consumed_fd);
 	append_line(set->channel->session, line);
@@ -426,6 +428,14 @@ static void journal_replaced(const struct ring_set *set)
 	append_line(set->channel->session, line);
 }
 
+static void journal_withdrawn(struct ring_set *set)
+{
+	struct json_object *o, *line = new_line("withdrawn", &o);
+
+	add_number(o, "set", set->number);
+	append_line(set->channel->session, line);
+}
+
 static void journal_event(const struct ring_set *set, const struct set_event *e)
 {
 	struct json_object *o, *line = new_line("event", &o);
@@ -448,6 +458,8 @@ static void journal_kernel_set(const struct kernel_set *set, const char *text)
 	add_number(o, "number", set->number);
 	add_string(o, "instance", set->main.name);
 	add_number(o, "stream_id", set->stream_id);
+	add_number(o, "file_size", set->tracefile_size);
+	add_number(o, "files", set->tracefile_count);
 	add_file(o, "memory", set->memory_fd);
 	add_number(o, "at", set->registry->log_size);
 	add_string(o, "text", text);
@@ -521,6 +533,16 @@ static bool is_kind(const char *line, const char *kind)
 	return !strncmp(line + 2, kind, n) && line[2 + n] == '"';
 }
 
+/* Returns whether the number after `key`, which has its quotes and colon, is of such a set. */
+static bool has_memory(const struct session *s, const char *line, const char *key)
+{
+	const char *number = strstr(line + 2, key);
+	const struct ring_set *set =
+		number ? ring_set_find(s, (uint32_t)strtoul(number + strlen(key), NULL, 10)) : NULL;
+
+	return set && !set->written;
+}
+
 /*
  * Returns whether a line stays as it is: those of metadata do, in their order, and of the memory of
  * ring sets that exist. write_state() and write_all_retired() replace all others.
@@ -529,13 +551,12 @@ static bool stays(const struct session *s, const char *line)
 {
 	static const char *const kinds[] = {
 		"registry", "gap", "stream", "replaced", "event", "kernel_set", "kernel_event"};
-	const char *number;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++)
 		if (is_kind(line, kinds[i]))
 			return true;
-	number = is_kind(line, "set") ? strstr(line, "\"number\":") : NULL;
-	return number && ring_set_find(s, (uint32_t)strtoul(number + 9, NULL, 10));
+	return (is_kind(line, "set") && has_memory(s, line, "\"number\":")) ||
+	       (is_kind(line, "withdrawn") && has_memory(s, line, "\"set\":"));
 }
 
 /* Copies the lines that stay from the journal at `path` to `to`. Returns 0 or -errno. */
@@ -640,6 +661,7 @@ static struct observer journal = {
 	.stream_numbered = journal_stream,
 	.set_numbered = journal_set,
 	.set_replaced = journal_replaced,
+	.set_withdrawn = journal_withdrawn,
 	.event_numbered = journal_event,
 	.set_written = journal_retired,
 	.kernel_set_numbered = journal_kernel_set,

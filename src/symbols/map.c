@@ -644,17 +644,10 @@ static void search_files(struct search *s, struct process *p, const struct inher
 /* Returns the number of times at which p inherited files until ns. */
 static size_t count_inherited(const struct process *p, int64_t ns)
 {
-	size_t lo = 0, hi = p->inherited.n;
+	size_t n;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->inherited.v[mid].from_ns <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	ky_bisect(n, p->inherited.n, k, p->inherited.v[k].from_ns <= ns);
+	return n;
 }
 
 static void search_process(struct search *s, struct process *p)

@@ -262,6 +262,109 @@ def test_consumer_killed_afterwards(k):
     equal(len(read_trace(trace)[0]), 2000, "events")
 
 
+def kill_consumer(k):
+    (old,) = consumers(k)
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: [p for p in consumers(k) if p != old], "another consumer")
+
+
+def test_no_process_meanwhile(k):
+    """
+    Processes have buffers of their own, and none of them runs while the daemon is killed: the trace
+    goes on, with its metadata.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", "abi:*", channel=("--buffers=process",))
+    k.app("emit", "-n", 100)
+    wait_for(lambda: not any(s["count"] for s in state(k)["channels"][0]["ring_sets"]), "the buffers of the process to be written")
+    kill_daemon(k)
+    restart(k)
+    k.app("abi", 100)
+    k.app("emit", "-n", 100, "-p", 1)
+    kill_consumer(k)
+    k.app("emit", "-n", 100, "-p", 2)
+    k.kymo("destroy")
+    events = read_trace(trace)[0]
+    equal((sum(e.name == "emit:record" for e in events), sum(e.name.startswith("abi:") for e in events)), (300, 300), "events")
+    text = (next(trace.glob("ust/uid/*/64-bit/metadata"))).read_text()
+    equal((text.count('name = "emit:record"'), text.count("stream {")), (1, 1), "descriptions of one event, and streams")
+
+
+def test_files_of_limited_size(k):
+    """The limits of files outlive the daemon: the next consumer continues in the last file."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=64", "--tracefile-size=8K", "--tracefile-count=1000"))
+    app = k.spawn("emit", "-n", 3000, "-w")
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.kymo("stop")
+    k.kymo("start")
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 3000, "-p", 1)
+    kill_consumer(k)
+    k.app("emit", "-n", 3000, "-p", 2)
+    k.let_go(app)
+    k.finish(app)
+    counts = k.kymo_json("destroy")["sessions"][0]
+    events, discarded = read_trace(trace)
+    equal((len(events), counts["recorded"], counts["discarded"] + discarded), (9000, 9000, 0), "events, recorded and discarded")
+    sizes = [p.stat().st_size for p in kymotest.streams(trace)]
+    check(max(sizes) <= 8192, f"a file has {max(sizes)} bytes")
+
+
+def add_to_journal(k, *lines):
+    with open(k.rundir / "sessions" / "s", "a") as f:
+        f.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+
+
+def thread_set(k):
+    """Returns the number of the set whose rings are of threads."""
+    lines = [json.loads(line) for line in (k.rundir / "sessions" / "s").read_text().splitlines()]
+    (number,) = {line["set"]["number"] for line in lines if "set" in line and line["set"]["channel"] == "threads"}
+    return number
+
+
+def withdrawn(k):
+    """Records into a channel with buffers of CPUs, and then of threads, and kills the daemon."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.kymo("enable-channel", "threads", "-s", "s", "--buffers=thread")
+    k.app("emit", "-n", 100)
+    k.kymo("enable-event", "-s", "s", "-c", "threads", "abi:*")
+    k.app("abi", 10)
+    kill_daemon(k)
+    return trace
+
+
+def test_withdrawn(k):
+    """A set that the quota has withdrawn is written and given up by the successor."""
+    trace = withdrawn(k)
+    number = thread_set(k)
+    add_to_journal(k, {"replaced": {"set": number}}, {"withdrawn": {"set": number}})
+    restart(k)
+    wait_for(lambda: [s["replaced"] for c in state(k)["channels"] for s in c["ring_sets"]] == [False], "the set to go")
+    k.app("abi", 10)
+    k.app("emit", "-n", 100, "-p", 1)
+    counts = k.kymo_json("destroy")["sessions"][0]
+    events, _ = read_trace(trace)
+    equal((len(events), counts["recorded"]), (260, 260), "events, and those that were recorded")
+
+
+def test_last_text_of_a_retired_set(k):
+    """The metadata goes on behind its last text, although the set of this text was freed."""
+    trace = withdrawn(k)
+    number = thread_set(k)
+    counts = {"recorded": 30, "chunk": 0, "kept": 30}
+    add_to_journal(k, {"replaced": {"set": number}}, {"withdrawn": {"set": number}}, {"retired": {"set": number, **counts}})
+    restart(k)
+    k.kymo("enable-event", "-s", "s", "abi:*")
+    k.app("abi", 10)
+    k.kymo("destroy")
+    equal(sum(e.name.startswith("abi:") for e in read_trace(trace)[0]), 90, "events: of the old set, and of both channels")
+
+
 def test_both_killed(k):
     """Nothing is left to take over: the successor reports it, and the name is free."""
     k.start_daemon()

@@ -143,7 +143,7 @@ static struct json_object *report_buffers(const struct channel *c)
 	const struct ring_set *set;
 
 	ky_list_foreach (set, &c->sets, node) {
-		if (!set->described || ring_set_is_own(set))
+		if (!set->described || set->written || ring_set_is_own(set))
 			continue;
 		o = json_object_new_object();
 		add_number(o, "set", set->number);

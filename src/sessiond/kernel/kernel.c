@@ -95,6 +95,8 @@ static struct kernel_set *set_new(struct channel *c, uint32_t number)
 		return NULL;
 	set->channel = c;
 	set->number = number;
+	set->tracefile_size = c->tracefile_size;
+	set->tracefile_count = c->tracefile_count;
 	set->memory_fd = -1;
 	instance_init(&set->main);
 	instance_init(&set->tasks);

@@ -27,8 +27,10 @@ struct kernel_set {
 	uint32_t number; /* in messages, from the same sequence as those of ring sets */
 	uint32_t stream_id;
 	struct registry *registry;
-	struct instance main, tasks;	/* tasks: follows threads */
-	struct ky_ktasks *task_fields;	/* owned */
+	struct instance main, tasks;   /* tasks: follows threads */
+	struct ky_ktasks *task_fields; /* owned */
+	uint64_t tracefile_size;       /* as the channel had them when the set was made */
+	uint32_t tracefile_count;
 	int memory_fd;			/* that consumers leave to each other (abi/kernel.h) */
 	uint32_t dump_cpu;		/* the first online one */
 	struct ky_list events;		/* struct kernel_event */

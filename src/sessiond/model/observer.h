@@ -87,7 +87,7 @@ struct observer {
 	void (*set_sized)(const struct ring_set *set, uint64_t *max);
 	/* The set's memory is to be made: 0; or -EDQUOT, and it is not. */
 	int (*set_wanted)(struct ring_set *set);
-	void (*set_freed)(struct ring_set *set); /* next */
+	void (*set_freed)(struct ring_set *set); /* next; or only its memory */
 
 	/* --- for peers --- */
 	/* The set has its memory: 0; or -errno, and it is not made. */

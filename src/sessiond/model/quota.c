@@ -220,7 +220,7 @@ static void look_at_memory(struct ky_timer *t)
 		ky_timer_set(&e->loop, t, LOOK_NS);
 }
 
-static void set_made(struct ring_set *set)
+void quota_watch(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
@@ -232,7 +232,7 @@ static void set_made(struct ring_set *set)
 
 static struct observer quota = {.set_sized = set_sized,
 	.set_wanted = set_wanted,
-	.set_made = set_made,
+	.set_made = quota_watch,
 	.set_freed = set_freed};
 
 void quota_init(struct env *e, uint64_t max_bytes)

@@ -17,12 +17,16 @@
 
 #include "sessiond/model/env.h"
 
+struct ring_set;
+
 /* Returns the default quota: half of the machine's memory. */
 uint64_t quota_default(void);
 /* Parses the option: bytes, K, M or G may follow. 0 or -EINVAL. */
 int quota_parse(const char *text, uint64_t *ret_bytes);
 /* Returns whether the user may have so many bytes more, of buffers in the kernel. */
 bool quota_allows(const struct env *e, uid_t uid, uint64_t bytes);
+/* Looks at the set from now on, if it may grow. */
+void quota_watch(struct ring_set *set);
 /* Keeps to the limit from now on: an observer. Once for each env. */
 void quota_init(struct env *e, uint64_t max_bytes);
 

@@ -127,6 +127,7 @@ void ring_set_withdraw(struct ring_set *set)
 	struct env *e = set->channel->session->env;
 
 	ring_set_set_apart(set);
+	set->withdrawn = true;
 	OBSERVE(e, set_withdrawn, set);
 	OBSERVE(e, set_closed, set);
 	retire_set(set);
@@ -151,7 +152,7 @@ struct ring_set *ring_set_of_process(
 
 	ky_list_foreach (set, &kind->channel->sets, node)
 		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
-			set->process == process)
+			set->process == process && set->state < SET_ENDED)
 			return set;
 	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode, kind->room);
 	if (!set)
@@ -639,6 +640,30 @@ int ring_set_renew(struct ring_set *set)
 		e->n_contexts = n_contexts;
 	}
 	return ret;
+}
+
+static bool is_kind_of_others(const struct ring_set *set)
+{
+	const struct ring_set *other;
+
+	ky_list_foreach (other, &set->channel->sets, node)
+		if (other != set && other->kind == set)
+			return true;
+	return false;
+}
+
+void ring_set_forget(struct ring_set *set)
+{
+	if (!is_kind_of_others(set) && (!set->registry || set->registry->last_set != set)) {
+		ring_set_free(set);
+		return;
+	}
+	ring_set_set_apart(set);
+	if (set->state != SET_RETIRED)
+		ring_set_set_state(set, SET_RETIRED);
+	OBSERVE(set->channel->session->env, set_freed, set);
+	ring_memory_close(&set->memory);
+	set->written = true;
 }
 
 void ring_set_free(struct ring_set *set)

@@ -47,6 +47,8 @@ struct ring_set {
 	 */
 	struct ring_set *kind;
 	bool replaced;	  /* damaged: only programs that have the set use it */
+	bool withdrawn;	  /* from them, too: it is to be retired */
+	bool written;	  /* and retired: others need what it describes, or will for a moment */
 	bool succeeds;	  /* others: the names of its files have its number */
 	pid_t pid;	  /* of that process */
 	uint32_t process; /* its number in slot words */
@@ -99,6 +101,11 @@ void ring_set_set_apart(struct ring_set *set);
  * Takes the set from the programs that have it, and retires it: it is freed when it was written.
  */
 void ring_set_withdraw(struct ring_set *set);
+/*
+ * A retired set was written: frees it. If it is the kind of other sets, or the metadata log's last
+ * text is its, keeps it, without memory.
+ */
+void ring_set_forget(struct ring_set *set);
 /* Returns the session's ring set of this number, or NULL. */
 struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* Adds one process's own set of this kind, without its memory. Returns NULL if allocation fails. */
@@ -108,7 +115,7 @@ void ring_set_set_state(struct ring_set *set, enum set_state state);
 /* Returns whether the set has memory. */
 static inline bool ring_set_is_made(const struct ring_set *set)
 {
-	return set->state >= SET_MADE;
+	return set->state >= SET_MADE && !set->written;
 }
 static inline bool ring_set_is_own(const struct ring_set *set)
 {

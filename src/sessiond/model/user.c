@@ -62,7 +62,7 @@ int user_charge(struct user *u, size_t bytes)
 {
 	size_t limit = limit_of(u);
 
-	if (u->n_bytes > limit || bytes > limit - u->n_bytes)
+	if (!u->of->unlimited && (u->n_bytes > limit || bytes > limit - u->n_bytes))
 		return -EDQUOT;
 	u->n_bytes += bytes;
 	if (u->uid != u->of->own)
@@ -155,7 +155,8 @@ int user_intern(
 	}
 	if (ky_desc_check(bytes, ret_why) < 0)
 		return -EBADMSG;
-	if (u->descs.n >= USER_EVENTS_MAX || user_charge(u, desc_size(bytes.len)) < 0)
+	if ((u->descs.n >= USER_EVENTS_MAX && !u->of->unlimited) ||
+		user_charge(u, desc_size(bytes.len)) < 0)
 		return -EDQUOT;
 	d = desc_new(bytes);
 	if (!d || ky_htab_add(&u->descs, &d->node, hash) < 0) {

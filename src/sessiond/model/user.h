@@ -71,6 +71,7 @@ struct users {
 	/* of all but its own user */
 	unsigned n_apps;
 	size_t n_bytes;
+	bool unlimited; /* what a predecessor has kept is charged, and never refused */
 };
 
 void users_init(struct users *users, struct ky_loop *loop);

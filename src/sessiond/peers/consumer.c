@@ -570,8 +570,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 	struct ring_set *set = ring_set_find(c->session, m->set);
 	struct event_counts counts = {SET_COUNTS(COUNT)};
 
-	if (set && (ring_set_is_own(set) || set->replaced) &&
-		(set->state == SET_RETIRED || c->awaited)) {
+	if (set && (ring_set_is_own(set) || set->replaced) && !set->written) {
 		struct ring_counts n = {0};
 
 		if (set->geometry.overwrite)
@@ -580,7 +579,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 		OBSERVE(c->session->env, set_written, set, &counts, m->chunk, m->kept);
 		consumer_add_retired(c, &counts, m->chunk, m->kept);
 		ring_memory_remove(c->session->shm_fd, set->number);
-		ring_set_free(set);
+		ring_set_forget(set);
 	}
 	ky_cons_forget_send(&c->conn, &(struct ky_cons_forget){m->set}, NULL, 0);
 }
@@ -602,6 +601,30 @@ static void handle_grown(const struct consumer *c, uint32_t number)
 		surplus_examine(set);
 }
 
+static int adopt_log(struct registry *r, int fd)
+{
+	if (r->log_fd < 0)
+		r->log_fd = log_memory_adopt(r->session->shm_fd, fd, r->log_file);
+	return KY_MIN(r->log_fd, 0);
+}
+
+/* Takes the metadata log of a trace, which may have no set at present. */
+static void adopt_trace(const struct session *s, const struct ky_cons_adopt_log *m, int fd)
+{
+	struct registry *r;
+	uint64_t uuid[2];
+	int ret = 0;
+
+	ky_list_foreach (r, &s->registries, node) {
+		registry_uuid(r, uuid);
+		if (uuid[0] == m->uuid_hi && uuid[1] == m->uuid_lo)
+			ret = adopt_log(r, fd);
+	}
+	if (ret < 0)
+		ky_error("session '%s': cannot take over the metadata of a trace: %s", s->name,
+			strerror(-ret));
+}
+
 /* Takes the descriptors that the consumer has kept of a set. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
@@ -609,8 +632,10 @@ static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 	struct registry *r = set ? set->registry : NULL;
 	int ret = r ? 0 : -ENOENT, dir = c->session->shm_fd;
 
-	if (!ret && r->log_fd < 0)
-		ret = r->log_fd = log_memory_adopt(dir, fds[2], r->log_file);
+	if (set && set->written)
+		return; /* it was written; the consumer does not know that we know */
+	if (!ret)
+		ret = adopt_log(r, fds[2]);
 	if (ret >= 0 && set->memory.rings_fd < 0)
 		ret = ring_memory_adopt(&set->memory, dir, fds,
 			(const uint64_t[]){set->rings_file, set->consumed_file});
@@ -623,11 +648,18 @@ static int handle_adoption(
 	struct consumer *c, int type, struct ky_reader *r, int *fds, size_t n_fds)
 {
 	struct ky_resume_session memory;
+	struct ky_cons_adopt_log log;
 	struct ky_cons_adopt set;
 	int ret;
 
 	if (!c->awaited)
 		return -EPROTO;
+	if (type == KY_CONS_ADOPT_LOG) {
+		if (ky_cons_adopt_log_decode(r, &log) < 0 || n_fds != 1)
+			return -EBADMSG;
+		adopt_trace(c->session, &log, fds[0]);
+		return 0;
+	}
 	if (type == KY_CONS_ADOPT) {
 		if (ky_cons_adopt_decode(r, &set) < 0 || n_fds != N_SET_FDS)
 			return -EBADMSG;
@@ -667,6 +699,7 @@ static int handle_message(struct consumer *c, const void *buf, size_t len, int *
 	int type = ky_msg_open(&r, buf, len);
 
 	switch (type) {
+	case KY_CONS_ADOPT_LOG:
 	case KY_CONS_ADOPT:
 	case KY_CONS_ADOPTED:
 	case KY_CONS_KERNEL_ADOPT:

@@ -34,8 +34,8 @@ static void send_set(struct ky_msg_conn *conn, const struct kernel_set *set)
 		.n_cpus = set->main.n_cpus,
 		.subbuf_size = set->main.subbuf_size,
 		.buffer_size = set->main.buffer_size,
-		.file_size = c->tracefile_size,
-		.n_files = c->tracefile_count,
+		.file_size = set->tracefile_size,
+		.n_files = set->tracefile_count,
 		.dump_cpu = set->dump_cpu,
 		.may_map = set->may_map,
 	};

@@ -109,9 +109,9 @@ static void settle_registry(struct session *s, struct registry *r)
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
 			if (set->registry == r && set->memory.rings_fd < 0 &&
-				(ring_set_is_made(set) || r->log_fd < 0)) {
+				(set->state >= SET_MADE || set->replaced || r->log_fd < 0)) {
 				ring_memory_remove(s->shm_fd, set->number);
-				ring_set_free(set);
+				(r->log_fd < 0 ? ring_set_free : ring_set_forget)(set);
 			}
 	if (r->log_fd < 0)
 		registry_free(r);
@@ -129,6 +129,18 @@ static void settle_processes(struct session *s)
 				ring_set_end(set);
 }
 
+/* Retires the sets that the predecessor had withdrawn. */
+static void settle_withdrawn(struct session *s)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (set->withdrawn && set->state == SET_MADE)
+				ring_set_withdraw(set);
+}
+
 void session_adopt(struct session *s)
 {
 	struct registry *r, *tmp;
@@ -137,6 +149,7 @@ void session_adopt(struct session *s)
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
 	settle_processes(s);
+	settle_withdrawn(s);
 	kernel_settle(s);
 	ky_list_foreach (r, &s->registries, node)
 		registry_add_unattended(r);
