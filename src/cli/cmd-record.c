@@ -896,8 +896,12 @@ static void end_root(struct recording *rec)
 	if (kymo_ctl_call(rec->root, "destroy", params, &rec->kernel) == 0 &&
 		kymo_reply_ok(rec->kernel))
 		return;
-	cli_warn(rec->cli, "the recording of the kernel could not be completed: %s",
-		rec->kernel ? kymo_reply_error(rec->kernel) : "root's session daemon has ended");
+	if (rec->kernel)
+		cli_warn(rec->cli, "the recording of the kernel could not be completed: %s",
+			kymo_reply_error(rec->kernel));
+	else
+		cli_warn(rec->cli,
+			"the recording of the kernel ended early: root's session daemon ended, or was restarted");
 	kymo_value_free(rec->kernel);
 	rec->kernel = NULL;
 }

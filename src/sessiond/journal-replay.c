@@ -512,6 +512,7 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 
 	if (get_number(o, "format") != JOURNAL_FORMAT || session_restore(e, &spec, &s) < 0)
 		return;
+	s->abandoned = get_number(o, "bound");
 	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
 	if (session_clock_take(&s->clock, get_string(o, "clock_values")) < 0)
 		ky_warning(

@@ -147,6 +147,7 @@ static void write_session(struct session *s)
 	add_number(o, "clock", s->clock.clock);
 	add_string(o, "clock_values", clock);
 	add_number(o, "last_number", s->env->last_number);
+	add_number(o, "bound", s->bound || s->abandoned);
 	append_line(s, line);
 }
 

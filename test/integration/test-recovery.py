@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 
 import kymotest
@@ -400,6 +401,24 @@ def test_take_over(k):
     k.let_go(app)
     k.finish(app)
     k.kymo("stop")
+    equal(len(read_trace(trace)[0]), 1000, "events")
+
+
+def test_bound_session(k):
+    """The successor destroys a session that was bound to a connection to its predecessor."""
+    k.start_daemon()
+    trace = k.traces / "bound"
+    with socket.socket(socket.AF_UNIX) as s, s.makefile() as lines:
+        s.connect(str(k.rundir / "control.sock"))
+        s.sendall(json.dumps({"command": "create", "session": "b", "output": str(trace), "bound": True}).encode() + b"\n")
+        check(json.loads(lines.readline())["ok"], "the session was not made")
+        k.kymo("enable-channel", "-s", "b", *ROOMY, "c")
+        k.kymo("enable-event", "-s", "b", "-c", "c", "emit:*")
+        k.kymo("start", "b")
+        k.app("emit", "-n", 1000)
+        kill_daemon(k)
+    restart(k)
+    wait_for(lambda: not k.kymo_json("list")["sessions"], "the session to end")
     equal(len(read_trace(trace)[0]), 1000, "events")
 
 

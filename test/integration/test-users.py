@@ -424,6 +424,23 @@ def test_kernel_member_killed(k):
     wait_for(lambda: not k.kymo_json("list")["sessions"], "the session to end")
 
 
+def test_kernel_member_survives_restart(k):
+    """If root's daemon is restarted, its session for a command ends, and the command reports it."""
+    kernel_daemon(k)
+    carol = User(k, "carol")
+    process = carol.spawn(CLI, "record", "-o", carol.home / "r", "-k", "sched_switch", "--", "cat")
+    wait_for(lambda: [s for s in k.kymo_json("list")["sessions"] if s["state"] == "started"], "the session of the command")
+    k.daemon.kill()
+    k.daemon.wait()
+    fds = k.daemon_fds
+    k.start_daemon()
+    k.daemon_fds = fds
+    wait_for(lambda: not k.kymo_json("list")["sessions"], "the session to end")
+    said = process.communicate(timeout=kymotest.TIMEOUT)[0]
+    check("the recording of the kernel ended early: root's session daemon ended, or was restarted" in said, said)
+    check(kymotest.babeltrace(carol.home / "r" / "system")[0], "no event of the kernel")
+
+
 PROBED = kymotest.APPS / "probed"
 DEFINITIONS = kymotest.TRACING / "dynamic_events"
 REQUEST = """

@@ -223,10 +223,6 @@ static void created(struct request_op *o, int status, const char *message)
 	reply_add(o->request, "session", report_session(o->session));
 	if (!request_bool(o->request, "bound"))
 		request_select(o->request, o->session);
-	else if (o->request->client)
-		o->session->bound = o->request->client;
-	else
-		session_destroy(o->session, NULL); /* the client has disconnected */
 }
 
 static enum outcome create_session(struct request *r, const struct session_spec *spec)
@@ -260,6 +256,7 @@ static enum outcome create(struct request *r)
 		.seconds = request_bytes(r, "seconds"),
 		.absolute_clock = request_bool(r, "absolute_clock"),
 		.clock = request_string(r, "clock"),
+		.bound = request_bool(r, "bound") ? r->client : NULL,
 		/* Only root's daemon can run consumers as somebody else. */
 		.uid = e->uid == 0 ? r->peer.uid : e->uid,
 		.gid = r->peer.gid,
@@ -280,6 +277,8 @@ static enum outcome create(struct request *r)
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
 		return request_refuse(r, "usage",
 			"'%s' is not the clock of a session of this daemon", spec.clock);
+	if (request_bool(r, "bound") && !r->client)
+		return request_refuse(r, "failed", "the client has disconnected");
 	lost_forget(e, spec.name);
 	if (r->timed_out)
 		reply_note(r,

@@ -157,6 +157,7 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 	s->absolute_clock = spec->absolute_clock;
 	s->uid = spec->uid;
 	s->gid = spec->gid;
+	s->bound = spec->bound;
 	s->journal_fd = s->shm_fd = -1;
 	s->all_uids = e->uid == 0;
 	ky_list_init(&s->node);

@@ -72,7 +72,11 @@ struct session {
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
 	const void *bound; /* the client with whose connection it ends; NULL: none */
-	bool abandoned;	   /* that client has ended: it is destroyed when no step is in progress */
+	/*
+	 * the connection has ended, perhaps with a predecessor: it is destroyed when no step is in
+	 * progress
+	 */
+	bool abandoned;
 	enum session_state state;
 	bool was_started;
 	/* since when all applications have recorded; 0: since before this daemon */
@@ -98,6 +102,7 @@ struct session_spec {
 	bool snapshot, absolute_clock;
 	uint64_t seconds;
 	const char *clock; /* of another session, as text; NULL: measured */
+	const void *bound; /* the client with whose connection it ends; NULL: none */
 	uid_t uid;
 	gid_t gid;
 };

@@ -144,8 +144,8 @@ static void settle_withdrawn(struct session *s)
 void session_adopt(struct session *s)
 {
 	struct registry *r, *tmp;
-	bool ending = s->state == SESSION_ENDING;
 
+	s->abandoned |= s->state == SESSION_ENDING;
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
 	settle_processes(s);
@@ -154,9 +154,7 @@ void session_adopt(struct session *s)
 	ky_list_foreach (r, &s->registries, node)
 		registry_add_unattended(r);
 	finish_step(s, 0, "");
-	if (ending)
-		session_destroy(s, NULL);
-	else
+	if (!s->abandoned)
 		session_notice(s, "the session daemon was started again: the session goes on");
 }
 
