@@ -458,6 +458,11 @@ static void read_consumer(struct session *s, struct json_object *o)
 	recording_of(s)->consumer.memory_file = get_number(o, "memory");
 }
 
+static void read_order(struct session *s, struct json_object *o)
+{
+	recording_of(s)->rotation.clears = get_number(o, "clears");
+}
+
 static void read_chunk(struct session *s, struct json_object *o)
 {
 	consumer_chunk_ended(&recording_of(s)->consumer, recording_of(s)->rotation.chunk,
@@ -472,6 +477,7 @@ static const struct {
 	void (*read)(struct session *s, struct json_object *v);
 } kinds[] = {
 	{"consumer", read_consumer},
+	{"order", read_order},
 	{"chunk", read_chunk},
 	{"schedule", read_schedule},
 	{"trigger", read_trigger},

@@ -322,6 +322,14 @@ static void journal_rule_removed(struct channel *c, const struct rule *r)
 	write_rule(c, r, "removed");
 }
 
+static void journal_order(struct session *s)
+{
+	struct json_object *o, *line = new_line("order", &o);
+
+	add_number(o, "clears", recording_of(s)->rotation.clears);
+	append_line(s, line);
+}
+
 static void journal_chunk(struct session *s, bool cleared)
 {
 	struct json_object *o, *line = new_line("chunk", &o);
@@ -492,6 +500,7 @@ static void write_state(struct session *s)
 	write_session(s);
 	journal_consumer(s);
 	journal_chunk(s, false);
+	journal_order(s);
 	journal_schedule(s);
 	journal_trackers(s);
 	journal_snapshots(s);
@@ -652,6 +661,7 @@ static struct observer journal = {
 	.snapshot_kept = journal_kept,
 	.schedule_changed = journal_schedule,
 	.consumer_started = journal_consumer,
+	.rotation_ordered = journal_order,
 	.chunk_begun = journal_chunk,
 	.channel_changed = journal_channel,
 	.contexts_added = journal_contexts,

@@ -422,6 +422,41 @@ def test_bound_session(k):
     equal(len(read_trace(trace)[0]), 1000, "events")
 
 
+def leave_order(k, command, n):
+    """
+    A program records n events and exits. The consumer carries out the command when the daemon has
+    been killed.
+    """
+    journal = k.rundir / "sessions" / "s"
+    retired = journal.read_text().count('{"retired"')
+    k.app("emit", "-n", n)
+    wait_for(lambda: journal.read_text().count('{"retired"') > retired, "the buffers to be retired")
+    consumer, = consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    client = subprocess.Popen([kymotest.CLI, command, "s"], env=k.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["rotation"]["ongoing"], "the order")
+    kill_daemon(k)
+    client.wait()
+    os.kill(consumer, signal.SIGCONT)
+    restart(k)
+
+
+def test_rotated_by_a_predecessor(k):
+    """No daemon has heard of the end of a rotation: the successor counts what was cleared."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--buffers=process",))
+    leave_order(k, "clear", 10)
+    equal(k.kymo_json("status", "s")["session"]["cleared"], 10, "cleared by the predecessor")
+    leave_order(k, "rotate", 20)
+    k.app("emit", "-n", 5)
+    k.kymo("rotate")
+    k.app("emit", "-n", 3)
+    k.kymo("clear")
+    counts = k.kymo_json("stop")["sessions"][0]
+    equal((counts["recorded"], counts["cleared"], counts["rotation"]["chunks"]), (38, 13, 2), "recorded, cleared, archives")
+    equal(len(read_trace(trace)[0]), 25, "events")
+
+
 def test_the_command_line_brings_a_successor(k):
     """A command for a session whose daemon was killed starts a new daemon, and reports it."""
     k.start_daemon()

@@ -47,6 +47,8 @@ struct observer {
 	void (*snapshot_kept)(
 		struct session *s, const char *trigger, const char *output, uint64_t n);
 	void (*consumer_started)(struct session *s);
+	/* The consumer is about to get an order to rotate, or to clear. */
+	void (*rotation_ordered)(struct session *s);
 	void (*chunk_begun)(struct session *s, bool cleared);
 	void (*contexts_added)(struct channel *c);
 	void (*rule_changed)(

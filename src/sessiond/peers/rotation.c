@@ -147,6 +147,8 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
+	r->clears = clear;
+	OBSERVE(r->session->env, rotation_ordered, r->session);
 	kernel_check_clocks(r->session);
 	r->was_cleared = r->consumer->counts.cleared;
 	r->op = op;
@@ -163,16 +165,21 @@ char *rotation_path(const struct rotation *r)
 	return asprintf(&path, "%s/archives/%s", r->session->output, r->archive) < 0 ? NULL : path;
 }
 
-/* A new chunk has begun. */
-static void begin_chunk(struct rotation *r)
+/* A new chunk has begun: the last order was carried out. */
+static void enter_chunk(struct rotation *r)
 {
-	consumer_chunk_ended(r->consumer, r->chunk, !*r->archive);
+	consumer_chunk_ended(r->consumer, r->chunk, r->clears);
 	r->chunk++;
 	r->begin = time(NULL);
 	r->bytes = r->consumer->counts.bytes;
-	r->n_archived += !!*r->archive;
-	OBSERVE(r->session->env, chunk_begun, r->session, !*r->archive);
-	if (!*r->archive) {
+	r->n_archived += !r->clears;
+	OBSERVE(r->session->env, chunk_begun, r->session, r->clears);
+}
+
+static void begin_chunk(struct rotation *r)
+{
+	enter_chunk(r);
+	if (r->clears) {
 		r->n_cleared = r->consumer->counts.cleared - r->was_cleared;
 		return;
 	}
@@ -182,11 +189,8 @@ static void begin_chunk(struct rotation *r)
 
 void rotation_adopt(struct rotation *r, uint64_t chunk)
 {
-	if (chunk != r->chunk + 1)
-		return;
-	r->chunk = chunk;
-	r->begin = time(NULL);
-	OBSERVE(r->session->env, chunk_begun, r->session, false);
+	if (chunk == r->chunk + 1)
+		enter_chunk(r);
 }
 
 /* Logs a failure once, however often it is repeated. */

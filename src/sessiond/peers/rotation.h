@@ -27,6 +27,7 @@ struct rotation {
 	uint64_t chunk;	       /* the present one: all orders that were carried out */
 	time_t begin;	       /* of the present chunk */
 	uint64_t bytes;	       /* that were written before it */
+	bool clears;	       /* the last order, perhaps of a predecessor */
 	char *archive;	       /* order under way: name of the archive, "": clear; NULL: none */
 	struct op *op;	       /* done at its end, or when that is late; NULL: nobody waits */
 	struct op rotated;     /* of the consumer's answer */
