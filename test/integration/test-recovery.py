@@ -366,6 +366,28 @@ def test_last_text_of_a_retired_set(k):
     equal(sum(e.name.startswith("abi:") for e in read_trace(trace)[0]), 90, "events: of the old set, and of both channels")
 
 
+def test_old_losses_are_not_new(k):
+    """A consumer that is started again has counts of lost events: these were not lost just now."""
+    status = lambda: k.kymo_json("status", "s")["session"]
+    k.start_daemon()
+    k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=2"))
+    consumer, = consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    k.app("emit", "-n", 10000)
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: status()["discarded"] and not status()["in_buffers"], "the events to be written")
+    kill_daemon(k)
+    restart(k)
+    before = status()
+    check(before["discarded"] and "lost_ms_ago" not in before, f"{before}")
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: consumers(k) not in ([], [consumer]), "another consumer")
+    wait_for(lambda: status()["discarded"] == before["discarded"], "the counts")
+    after = status()
+    check("lost_ms_ago" not in after, f"lost {after.get('lost_ms_ago')} ms ago")
+    equal(after["recorded"], before["recorded"], "recorded events")
+
+
 def test_both_killed(k):
     """Nothing is left to take over: the successor reports it, and the name is free."""
     k.start_daemon()

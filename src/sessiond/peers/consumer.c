@@ -525,22 +525,31 @@ static uint64_t count_lost(const struct event_counts *n)
 	return n->discarded + n->unwritten;
 }
 
-static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
+static void take_counts(struct consumer *c, const struct ky_cons_stats *m)
 {
-	uint64_t lost = count_lost(&c->counts);
+	uint64_t lost;
 
-	c->answered = true;
 #define COUNT(name) .name = m->name,
 	c->counts = (struct event_counts){EVENT_COUNTS(COUNT)};
 	event_counts_add(&c->counts, &c->retired);
-	if (c->counted && count_lost(&c->counts) > lost)
+	lost = count_lost(&c->counts);
+	if (c->counted && lost > c->n_lost)
 		c->lost_ns = ky_loop_time_ns(&c->session->env->loop);
+	c->n_lost = KY_MAX(c->n_lost, lost);
 	c->counted = true;
 	c->fullest = KY_MAX(c->fullest, m->fullest);
 	c->expired_chunks = m->expired_chunks;
 	c->expired_events = m->expired_events;
 	c->expired_bytes = m->expired_bytes;
 	c->disk_bytes = m->disk_bytes;
+}
+
+static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
+{
+	/* A consumer that was started again answers INIT before it has any set. */
+	if (c->answered || !c->ready)
+		take_counts(c, m);
+	c->answered = true;
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)

@@ -76,6 +76,8 @@ struct consumer {
 	struct ky_list tickets;
 	struct event_counts counts;  /* last STATS, with those of sets that were retired */
 	struct event_counts retired; /* of them: what STATS does not have any more */
+	/* that were lost, at most: a consumer that was started again knows less for a moment */
+	uint64_t n_lost;
 	/* when counts of lost events rose last; 0: not since this daemon has known them */
 	uint64_t lost_ns;
 	bool counted; /* STATS has arrived */

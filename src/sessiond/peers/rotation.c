@@ -43,7 +43,7 @@ static void chunk_polled(struct op *op, int status, const char *message)
 	struct rotation *r = ky_container_of(op, struct rotation, polled);
 	struct ky_loop *loop = &r->session->env->loop;
 
-	if (r->consumer->counts.bytes - r->bytes >= rotation_size(&r->schedule))
+	if (!status && r->consumer->counts.bytes - r->bytes >= rotation_size(&r->schedule))
 		rotate_as_scheduled(r);
 	barrier_init(&r->poll_barrier, loop, &r->polled);
 	ky_timer_set(loop, &r->poll, POLL_NS);
