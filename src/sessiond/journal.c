@@ -336,6 +336,7 @@ static void journal_chunk(struct session *s, bool cleared)
 
 	add_number(o, "number", recording_of(s)->rotation.chunk);
 	add_number(o, "begin", (uint64_t)recording_of(s)->rotation.begin);
+	add_number(o, "bytes", recording_of(s)->rotation.bytes);
 	add_number(o, "archived", recording_of(s)->rotation.n_archived);
 	add_number(o, "cleared", cleared);
 	append_line(s, line);

@@ -479,6 +479,32 @@ def test_rotated_by_a_predecessor(k):
     equal(len(read_trace(trace)[0]), 25, "events")
 
 
+def test_rotation_by_size(k):
+    """The successor knows where the present chunk began: it does not rotate before this is full."""
+    k.start_daemon()
+    channel = ("--subbuf-size=64K", "--num-subbuf=64", "--switch-timer=10ms")
+    trace = k.record("emit:*", channel=channel)
+    k.kymo("enable-rotation", "--size=100K")
+    chunks = lambda session: k.kymo_json("status", session)["session"]["rotation"]["chunks"]
+    k.app("emit", "-n", 6000)
+    wait_for(lambda: chunks("s") == 1, "a rotation")
+    k.app("emit", "-n", 100, "-p", 1)
+    wait_for(lambda: not k.kymo_json("status", "s")["session"]["in_buffers"], "the events to be written")
+    kill_daemon(k)
+    restart(k)
+    # When another session has been rotated repeatedly, the daemon has looked at the size of both.
+    k.record("emit:*", channel=channel, session="other")
+    k.kymo("enable-rotation", "-s", "other", "--size=1K")
+    for n in range(3):
+        k.app("emit", "-n", 100, "-p", 2 + n)
+        wait_for(lambda: chunks("other") > n, "a rotation")
+    k.app("emit", "-n", 6000, "-p", 5)
+    wait_for(lambda: chunks("s") > 1, "a rotation")
+    for chunk in (trace / "archives").iterdir():
+        size = sum(p.stat().st_size for p in kymotest.streams(chunk))
+        check(size >= 100 << 10, f"chunk of {size} bytes")
+
+
 def test_the_command_line_brings_a_successor(k):
     """A command for a session whose daemon was killed starts a new daemon, and reports it."""
     k.start_daemon()

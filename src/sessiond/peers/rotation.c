@@ -9,6 +9,8 @@
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
 #define POLL_NS (100 * KY_NS_PER_MS)
 
+#define BYTES_UNKNOWN UINT64_MAX /* until the consumer of a predecessor has answered */
+
 #define BOUND_CHUNKS  4		  /* a bounded trace has so many chunks, at least */
 #define CHUNK_MIN     (64u << 10) /* bytes */
 #define CHUNK_OF_FREE (64u << 20) /* bytes of a chunk if only the free space is bounded */
@@ -38,12 +40,25 @@ static void run_poll(struct ky_timer *t)
 	barrier_arm(&r->poll_barrier, CONSUMER_ANSWER_NS);
 }
 
+/* Returns whether the chunk has reached the size of the schedule. */
+static bool is_full(struct rotation *r)
+{
+	const struct consumer *c = r->consumer;
+
+	if (!c->counted)
+		return false;
+	if (r->bytes == BYTES_UNKNOWN)
+		r->bytes = c->counts.bytes;
+	return c->counts.bytes >= r->bytes &&
+	       c->counts.bytes - r->bytes >= rotation_size(&r->schedule);
+}
+
 static void chunk_polled(struct op *op, int status, const char *message)
 {
 	struct rotation *r = ky_container_of(op, struct rotation, polled);
 	struct ky_loop *loop = &r->session->env->loop;
 
-	if (!status && r->consumer->counts.bytes - r->bytes >= rotation_size(&r->schedule))
+	if (!status && is_full(r))
 		rotate_as_scheduled(r);
 	barrier_init(&r->poll_barrier, loop, &r->polled);
 	ky_timer_set(loop, &r->poll, POLL_NS);
@@ -171,7 +186,7 @@ static void enter_chunk(struct rotation *r)
 	consumer_chunk_ended(r->consumer, r->chunk, r->clears);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->bytes = r->consumer->counts.bytes;
+	r->bytes = r->consumer->counted ? r->consumer->counts.bytes : BYTES_UNKNOWN;
 	r->n_archived += !r->clears;
 	OBSERVE(r->session->env, chunk_begun, r->session, r->clears);
 }
