@@ -499,6 +499,29 @@ def test_contexts(k):
     check(len(deep) > len(events) * 0.9, f"only {len(deep)} of {len(events)} events have a stack: {events[0]}")
 
 
+def test_contexts_not_applied(k):
+    """The daemon is killed when the journal has a context that known events do not have yet."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    k.daemon.kill()
+    k.daemon.wait()
+    journal = k.rundir / "sessions" / "s"
+    channel = re.search(r'"kernel_set":\{"channel":"([^"]+)"', journal.read_text())[1]
+    with open(journal, "a") as f:
+        f.write(f'{{"contexts":{{"channel":"{channel}","list":["pid"]}}}}\n')
+    k.start_daemon()
+    k.kymo("status", "s")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    check_writes(k, out, N)
+    events, _, _ = read(out)
+    check(all(f"tid = {pid}, pid = {pid}" in e.fields for e in events), f"a record lacks the context: {events[0]}")
+
+
 def test_statedump(k):
     """The state of the system is in front of the first event, and again on request."""
     need_tracefs()

@@ -751,6 +751,29 @@ def test_journal_without_streams(k):
     equal(len(read_trace(trace)[0]), 200, "events")
 
 
+def test_changes_that_were_not_applied(k):
+    """The daemon is killed when the journal has changes that known events do not have yet."""
+    k.start_daemon()
+    trace = k.record("alpha:two")
+    for app in ("rules", "rules-other"):
+        k.app(app, 1)
+    kill_daemon(k)
+    path = k.rundir / "sessions" / "s"
+    channel = [line for line in map(json.loads, path.read_text().splitlines()) if "channel" in line][-1]
+    channel["channel"]["event-conflict"] = 1 - channel["channel"]["event-conflict"]
+    contexts = {"contexts": {"channel": "channel0", "list": ["vpid"]}}
+    with open(path, "a") as f:
+        f.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in (channel, contexts))
+    restart(k)
+    for app in ("rules", "rules-other"):
+        k.app(app, 1)
+    kill_daemon(k)
+    restart(k)
+    stopped = k.kymo_json("stop")["sessions"][0]
+    equal((stopped["recorded"], stopped["discarded"]), (3, 1), "counts")
+    equal(["vpid" in str(event.fields) for event in read_trace(trace)[0]], [False, True, True], "events with the context")
+
+
 def test_damaged_journal(k):
     """The successor skips lines of the journal that are invalid or truncated."""
     k.start_daemon()

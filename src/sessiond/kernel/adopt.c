@@ -124,7 +124,7 @@ void kernel_settle(struct session *s)
 		c->kernel->may_map = instance_can_map(&c->kernel->main);
 		if (c->kernel->recording)
 			tracker_copy(&c->kernel->tracked, &s->trackers[TRACK_PID]);
-		if (kernel_events_update(c, why) < 0)
+		if (kernel_events_update(c, why) < 0 || kernel_events_renew(c->kernel, why) < 0)
 			session_notice(s, "channel '%s': %s", c->name, why);
 		ky_list_foreach (e, &c->kernel->events, node)
 			e->enabled = e->wanted && c->kernel->recording;

@@ -141,6 +141,26 @@ static void settle_withdrawn(struct session *s)
 				ring_set_withdraw(set);
 }
 
+static bool has_refused(const struct channel *c)
+{
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &c->kinds, group)
+		if (set->n_refused)
+			return true;
+	return false;
+}
+
+/* Changes of channels that the predecessor journaled, and had not applied yet when it died. */
+static void settle_changes(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (channel_count_older(c) || (c->separate_conflicts && has_refused(c)))
+			apps_renew_channel(c, NULL);
+}
+
 void session_adopt(struct session *s)
 {
 	struct registry *r, *tmp;
@@ -153,6 +173,7 @@ void session_adopt(struct session *s)
 	kernel_settle(s);
 	ky_list_foreach (r, &s->registries, node)
 		registry_add_unattended(r);
+	settle_changes(s);
 	finish_step(s, 0, "");
 	if (!s->abandoned)
 		session_notice(s, "the session daemon was started again: the session goes on");
