@@ -336,10 +336,6 @@ static bool is_awaited(const struct app_set *as)
 	return as->started;
 }
 
-/*
- * A program that has ended before the session could record it. One that registers again reports
- * this time itself.
- */
 static void report_conditions(const struct app *a, bool at_once)
 {
 	struct session *s;
@@ -349,6 +345,10 @@ static void report_conditions(const struct app *a, bool at_once)
 			OBSERVE(a->env, conditions_met, s, at_once);
 }
 
+/*
+ * A program that has ended before the session could record it. One that registers again reports
+ * this time itself.
+ */
 static void report_unrecorded_end(const struct app *a, struct session *s)
 {
 	const struct app_set *as;
