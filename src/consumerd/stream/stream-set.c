@@ -113,7 +113,15 @@ static int open_stream(struct stream_set *set, uint32_t i)
 	return ret;
 }
 
-/* Opens all streams that are used. */
+static void give_up_stream(struct stream_set *set, uint32_t i)
+{
+	struct source *source = set->streams[i].source;
+
+	source->ops->abandon(source, false);
+	set->n_quarantined++;
+}
+
+/* Opens all streams that are used. One that cannot continue its files is given up. */
 static int open_streams(struct stream_set *set)
 {
 	uint32_t n = set->sources->ops->n_used(set->sources);
@@ -121,6 +129,10 @@ static int open_streams(struct stream_set *set)
 
 	while (!ret && set->n_streams < n) {
 		ret = open_stream(set, set->n_streams);
+		if (ret == -EBADMSG) {
+			give_up_stream(set, set->n_streams);
+			ret = 0;
+		}
 		set->n_streams += !ret;
 	}
 	return ret;
@@ -284,20 +296,6 @@ static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 	set->wait_ns = KY_MIN(set->wait_ns, wait);
 }
 
-/* Opens new streams. One that cannot continue its files is given up. */
-static int open_new_streams(struct stream_set *set)
-{
-	int ret = open_streams(set);
-	struct source *source;
-
-	if (ret != -EBADMSG)
-		return ret;
-	source = set->streams[set->n_streams].source;
-	source->ops->abandon(source, false);
-	report_damage(set, set->n_streams++);
-	return 0;
-}
-
 bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 {
 	bool any;
@@ -310,7 +308,7 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 	set->looked_ns = now_ns;
 	if (set->flush)
 		set->flushed_ns = now_ns;
-	set->unopened = open_new_streams(set);
+	set->unopened = open_streams(set);
 	any = set->flush;
 	set->wait_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < set->n_streams; i++) {

@@ -39,7 +39,7 @@ struct stream_set {
 
 /*
  * Makes the streams of a set that the session daemon sent. When the trace is resumed, continues its
- * files. Takes `sources`, also on failure. Logs the reason if it refuses the set.
+ * files; a stream that cannot is given up. Takes `sources`, also on failure. Returns 0 or -errno.
  */
 int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 	struct source_set *sources, struct stream_set **ret_set);

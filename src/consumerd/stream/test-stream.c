@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "consumerd/stream/stream.h"
+#include "consumerd/stream/stream-set.h"
 
 #define N_IN_PIPE   5 /* records that one read returns */
 #define RECORDS_MAX 1000
@@ -288,6 +288,104 @@ static void test_counted_only(void **state)
 	stream_deinit(&stream);
 }
 
+/* ---- sets of two streams ---- */
+
+static struct {
+	struct pipe_source pipes[2];
+	struct ky_resume_stream memory[2];
+	struct sink_stream to[2];
+	int resume_error; /* of the first stream */
+} pair;
+
+static int pair_resume_source(struct source *s, const struct source_mark *stored)
+{
+	return 0;
+}
+
+static void pair_abandon(struct source *s, bool again)
+{
+	s->abandoned = true;
+}
+
+static const struct source_ops pair_source_ops = {.look = pipe_look,
+	.next = pipe_next,
+	.take = pipe_take,
+	.resume = pair_resume_source,
+	.abandon = pair_abandon};
+
+static uint32_t pair_n_used(const struct source_set *set)
+{
+	return 2;
+}
+
+static struct source *pair_open(struct source_set *set, uint32_t i)
+{
+	pair.pipes[i].source = (struct source){.ops = &pair_source_ops,
+		.block_size = 4096,
+		.n_blocks = 4,
+		.released = true,
+		.resume = &pair.memory[i]};
+	return &pair.pipes[i].source;
+}
+
+static void pair_free(struct source_set *set)
+{
+}
+
+static const struct source_set_ops pair_ops = {
+	.n_used = pair_n_used, .open = pair_open, .free = pair_free};
+
+static int pair_open_stream(
+	struct sink_trace *trace, const struct sink_name *name, struct sink_stream **ret_stream)
+{
+	*ret_stream = &pair.to[name->n];
+	return 0;
+}
+
+static int pair_resume(struct sink_stream *s, const struct ky_ctf_packet *like,
+	sink_visit_fn *visit, void *context)
+{
+	return s == &pair.to[0] ? pair.resume_error : 0;
+}
+
+static const struct sink_ops pair_sink_ops = {.keeps = true,
+	.open_stream = pair_open_stream,
+	.resume = pair_resume,
+	.append = out_append,
+	.begin_file = out_begin_file,
+	.close_stream = out_close_stream};
+
+static struct stream_set *pair_begin(struct source_set *sources, struct trace *t)
+{
+	static char name[] = "c";
+	static struct sink_trace to = {&pair_sink_ops};
+	struct ky_cons_ring_set m = {.name = name};
+	struct stream_set *set = NULL;
+
+	memset(&out, 0, sizeof(out));
+	pair.to[0].ops = pair.to[1].ops = &pair_sink_ops;
+	*sources = (struct source_set){.ops = &pair_ops, .n_max = 2};
+	*t = (struct trace){.dir = name, .to = &to, .resume = true, .log_fd = -1};
+	assert_int_equal(stream_set_new(&m, t, sources, &set), 0);
+	return set;
+}
+
+/* A stream whose file is another's does not prevent the others from being written. */
+static void test_others_file(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct trace t;
+
+	memset(&pair, 0, sizeof(pair));
+	pair.resume_error = -EBADMSG;
+	set = pair_begin(&sources, &t);
+	assert_int_equal(set->n_streams, 2);
+	assert_int_equal(set->n_quarantined, 1);
+	assert_true(pair.pipes[0].source.abandoned && !pair.pipes[1].source.abandoned);
+	stream_set_free(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_losses_in_new_chunk),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_counted_only),
+		cmocka_unit_test(test_others_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
