@@ -17,7 +17,12 @@
  */
 #define NEW_FILES_MAX	       16
 #define NEW_FILES_MAX_RELEASED 1
-#define DAY_US		       (UINT64_C(86400) * 1000000)
+/*
+ * Looks at a set that has ended, about a second, until its rings have settled. Only a program that
+ * goes on writing them takes longer.
+ */
+#define LAST_LOOKS_MAX 250
+#define DAY_US	       (UINT64_C(86400) * 1000000)
 
 static void report_damage(struct stream_set *set, uint32_t i)
 {
@@ -197,22 +202,28 @@ void stream_set_finish(struct stream_set *set)
 		set->sources->until = ky_clock_read(set->sources->clock);
 }
 
-bool stream_set_is_complete(const struct stream_set *set)
+static bool all_taken(const struct stream_set *set)
 {
 	const struct source *s;
 
-	for (uint32_t i = 0; set->looked && !set->unopened && i < set->n_streams; i++) {
+	for (uint32_t i = 0; i < set->n_streams; i++) {
 		s = set->streams[i].source;
-		if (s->taken.pos != s->head || s->more)
+		if (s->taken.pos != s->head && !s->abandoned)
 			return false;
 	}
-	return set->looked && !set->unopened;
+	return true;
+}
+
+bool stream_set_is_complete(const struct stream_set *set)
+{
+	return set->looked && !set->unopened && !stream_set_has_more(set) && all_taken(set);
 }
 
 bool stream_set_is_written(const struct stream_set *set)
 {
-	return set->sources->ended && set->looked && !set->error && !set->trace->fault.error &&
-	       !stream_set_has_more(set);
+	return set->sources->ended && set->looked && !set->unopened && !set->error &&
+	       !set->trace->fault.error && !stream_set_has_more(set) &&
+	       (all_taken(set) || set->n_last_looks >= LAST_LOOKS_MAX);
 }
 
 bool stream_set_has_more(const struct stream_set *set)
@@ -306,6 +317,7 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 		return false;
 	set->sources->ready = false;
 	set->looked_ns = now_ns;
+	set->n_last_looks = set->sources->ended && !set->error ? set->n_last_looks + 1 : 0;
 	if (set->flush)
 		set->flushed_ns = now_ns;
 	set->unopened = open_streams(set);

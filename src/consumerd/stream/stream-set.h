@@ -31,10 +31,11 @@ struct stream_set {
 	uint64_t switch_ns, read_ns;	/* 0: never; as often as wait_ns says */
 	uint64_t flushed_ns, looked_ns; /* the last time of each */
 	uint64_t complete_clock;	/* all records up to this clock are in the sink */
-	uint32_t fullest;     /* thousandths of a source that were full at any look, at most */
-	bool looked, flush;   /* in this round */
-	bool damage_reported; /* to the daemon, which replaces the set */
-	uint64_t grown_ns;    /* when the daemon last heard that it has grown */
+	uint32_t fullest;      /* thousandths of a source that were full at any look, at most */
+	uint32_t n_last_looks; /* since the set has ended, without an error */
+	bool looked, flush;    /* in this round */
+	bool damage_reported;  /* to the daemon, which replaces the set */
+	uint64_t grown_ns;     /* when the daemon last heard that it has grown */
 };
 
 /*
@@ -53,7 +54,10 @@ void stream_set_end(struct stream_set *set);
 void stream_set_finish(struct stream_set *set);
 /* Returns true if all records that this round's look found are written. */
 bool stream_set_is_complete(const struct stream_set *set);
-/* Returns true if the set has ended, and all of it is written. */
+/*
+ * Returns true if the set has ended, and all of it is written, but for rings that do not settle:
+ * stream_set_give_up() quarantines these.
+ */
 bool stream_set_is_written(const struct stream_set *set);
 /* Returns true if a source has records for which it had no room at the last look. */
 bool stream_set_has_more(const struct stream_set *set);

@@ -294,7 +294,7 @@ static struct {
 	struct pipe_source pipes[2];
 	struct ky_resume_stream memory[2];
 	struct sink_stream to[2];
-	int resume_error; /* of the first stream */
+	int open_error, resume_error; /* of the second and of the first stream */
 } pair;
 
 static int pair_resume_source(struct source *s, const struct source_mark *stored)
@@ -338,6 +338,8 @@ static const struct source_set_ops pair_ops = {
 static int pair_open_stream(
 	struct sink_trace *trace, const struct sink_name *name, struct sink_stream **ret_stream)
 {
+	if (name->n && pair.open_error)
+		return pair.open_error;
 	*ret_stream = &pair.to[name->n];
 	return 0;
 }
@@ -370,6 +372,14 @@ static struct stream_set *pair_begin(struct source_set *sources, struct trace *t
 	return set;
 }
 
+static void pair_round(struct stream_set *set)
+{
+	uint64_t alive;
+
+	if (stream_set_look(set, false, 0))
+		stream_set_write(set, 0, &alive);
+}
+
 /* A stream whose file is another's does not prevent the others from being written. */
 static void test_others_file(void **state)
 {
@@ -386,6 +396,52 @@ static void test_others_file(void **state)
 	stream_set_free(set);
 }
 
+/* A set is not written before each of its streams is open, and has no records left. */
+static void test_set_is_written(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct trace t;
+
+	memset(&pair, 0, sizeof(pair));
+	set = pair_begin(&sources, &t);
+	set->n_streams = 1; /* a thread has a ring now */
+	pair.open_error = -EMFILE;
+	stream_set_end(set);
+	pair_round(set);
+	assert_false(stream_set_is_written(set));
+	pair.open_error = 0;
+	pair.pipes[0].n_waiting = 1;
+	pair.pipes[0].is_busy = true;
+	pair_round(set);
+	assert_false(stream_set_is_written(set));
+	pair.pipes[0].is_busy = false;
+	pair_round(set);
+	assert_true(stream_set_is_written(set));
+	assert_int_equal(out.n_records, 1);
+	stream_set_free(set);
+}
+
+/* A program that writes on for ever does not keep its memory. */
+static void test_set_that_never_settles(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct trace t;
+	int n = 0;
+
+	memset(&pair, 0, sizeof(pair));
+	set = pair_begin(&sources, &t);
+	stream_set_end(set);
+	pair.pipes[0].n_waiting = 1;
+	pair.pipes[0].is_busy = true;
+	do
+		pair_round(set);
+	while (!stream_set_is_written(set) && ++n < 10000);
+	assert_in_range(n, 2, 1000);
+	stream_set_free(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +454,8 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_counted_only),
 		cmocka_unit_test(test_others_file),
+		cmocka_unit_test(test_set_is_written),
+		cmocka_unit_test(test_set_that_never_settles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
