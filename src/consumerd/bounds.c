@@ -3,6 +3,7 @@
 
 #include <sys/vfs.h>
 
+#include "base/clock.h"
 #include "svc/log.h"
 
 #define PERIOD_NS (1000 * KY_NS_PER_MS)
@@ -20,17 +21,21 @@ static uint64_t free_bytes(int fd)
 	return fstatfs(fd, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
+static uint64_t boot_time_s(void)
+{
+	return ky_clock_ns(CLOCK_BOOTTIME) / (1000 * KY_NS_PER_MS);
+}
+
 /* Returns whether the oldest archive has to go. */
 static bool is_beyond(const struct consumerd *c, uint64_t chunk_bytes)
 {
 	const struct archives *a = &c->archives;
 	const struct ky_cons_bounds *b = &c->bounds;
-	time_t age = time(NULL) - a->list[0].made;
+	uint64_t age = a->list[0].age_s + boot_time_s() - a->list[0].seen_s;
 
 	return (b->max_disk && a->bytes + chunk_bytes > b->max_disk) ||
 	       (b->keep_chunks && a->n > b->keep_chunks) ||
-	       (b->keep_bytes && a->bytes > b->keep_bytes) ||
-	       (b->keep_s && age > 0 && (uint64_t)age > b->keep_s) ||
+	       (b->keep_bytes && a->bytes > b->keep_bytes) || (b->keep_s && age > b->keep_s) ||
 	       (b->keep_free && free_bytes(c->root_fd) < b->keep_free);
 }
 
@@ -59,6 +64,6 @@ void bounds_enforce(struct consumerd *c, uint64_t now_ns)
 		(now_ns && now_ns - c->bounds_ns < PERIOD_NS))
 		return;
 	c->bounds_ns = ky_loop_now_ns();
-	if (!archives_renew(&c->archives, c->root_fd))
+	if (!archives_renew(&c->archives, c->root_fd, boot_time_s()))
 		remove_beyond(c);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "ctf/index.h"
 #include "svc/check.h"
@@ -129,29 +130,41 @@ static int compare(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
+static uint64_t age_of(const struct stat *st)
+{
+	time_t now = time(NULL);
+
+	return now > st->st_mtime ? (uint64_t)(now - st->st_mtime) : 0;
+}
+
 /*
- * Measures the archive, if it is not in the list: an archive does not change. Returns false if the
- * entry is no archive.
+ * Measures the archive, unless the list has it for some time: an archive does not change, but some
+ * file systems count blocks only when they have written them. Returns false if the entry is no
+ * archive.
  */
-static bool measure(struct archive *archive, const struct archives *known, int dir)
+static bool measure(struct archive *archive, const struct archives *known, int dir, uint64_t now_s)
 {
 	const struct archive *found = known->n ? bsearch(archive, known->list, known->n,
 							 sizeof(*archive), compare)
 					       : NULL;
 	struct stat st;
 
-	if (found) {
+	if (found)
 		*archive = *found;
+	if (found && now_s - found->seen_s >= ARCHIVES_MEASURED_S)
 		return true;
-	}
 	if (fstatat(dir, archive->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return false;
 	archive->bytes = usage_of(dir, archive->name, false).bytes;
-	archive->made = st.st_mtime;
+	if (!found) {
+		archive->seen_s = now_s;
+		archive->age_s = age_of(&st);
+	}
 	return true;
 }
 
-static int add_archive(struct archives *a, const struct archives *known, int dir, const char *name)
+static int add_archive(
+	struct archives *a, const struct archives *known, int dir, const char *name, uint64_t now_s)
 {
 	const char *dash = strrchr(name, '-');
 	struct archive archive = {0}, *grown;
@@ -160,7 +173,7 @@ static int add_archive(struct archives *a, const struct archives *known, int dir
 		return 0;
 	archive.number = strtoull(dash + 1, NULL, 10);
 	strcpy(archive.name, name);
-	if (!measure(&archive, known, dir))
+	if (!measure(&archive, known, dir, now_s))
 		return 0;
 	grown = realloc(a->list, (a->n + 1) * sizeof(*grown));
 	if (!grown)
@@ -171,7 +184,8 @@ static int add_archive(struct archives *a, const struct archives *known, int dir
 	return 0;
 }
 
-static int read_directory(struct archives *a, const struct archives *known, int root)
+static int read_directory(
+	struct archives *a, const struct archives *known, int root, uint64_t now_s)
 {
 	int fd = openat(root, ARCHIVES, DIR_FLAGS), ret = 0;
 	struct dirent *e;
@@ -187,17 +201,17 @@ static int read_directory(struct archives *a, const struct archives *known, int 
 	}
 	read_counts(a, fd);
 	while (!ret && (e = readdir(dir)))
-		ret = add_archive(a, known, fd, e->d_name);
+		ret = add_archive(a, known, fd, e->d_name, now_s);
 	closedir(dir);
 	if (a->n)
 		qsort(a->list, a->n, sizeof(a->list[0]), compare);
 	return ret;
 }
 
-int archives_renew(struct archives *a, int root)
+int archives_renew(struct archives *a, int root, uint64_t now_s)
 {
 	struct archives renewed = {0};
-	int ret = read_directory(&renewed, a, root);
+	int ret = read_directory(&renewed, a, root, now_s);
 
 	archives_deinit(a);
 	*a = renewed;

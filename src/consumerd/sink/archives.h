@@ -6,14 +6,14 @@
 #ifndef CONSUMERD_SINK_ARCHIVES_H
 #define CONSUMERD_SINK_ARCHIVES_H
 
-#include <time.h>
-
 #include "base/util.h"
 
+/* Times are of CLOCK_BOOTTIME: the wall clock may be set while a session runs. */
 struct archive {
 	uint64_t number; /* N */
 	uint64_t bytes;	 /* that it takes of the disk */
-	time_t made;
+	uint64_t seen_s; /* when it was first read */
+	uint64_t age_s;	 /* then */
 	char name[256];
 };
 
@@ -26,11 +26,14 @@ struct archives {
 	char last_removed[256];
 };
 
+/* An archive is measured again until it was seen for so long. */
+#define ARCHIVES_MEASURED_S 60
+
 /*
- * Reads the directory, and the counts. a: as it was read before, or zeros; archives that it has are
- * not measured again. Returns 0, also if there is no archive yet, or -errno.
+ * Reads the directory, and the counts. a: as it was read before, or zeros; archives that it has for
+ * some time are not measured again. Returns 0, also if there is no archive yet, or -errno.
  */
-int archives_renew(struct archives *a, int root);
+int archives_renew(struct archives *a, int root, uint64_t now_s);
 void archives_deinit(struct archives *a);
 /*
  * Counts the oldest archive as removed, and removes it. If a consumer dies meanwhile, the next one

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <time.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -48,34 +49,74 @@ static void grow(const char *name)
 	close(fd);
 }
 
-/* The oldest is first; archives that are known are not measured again. */
+static void renew(struct archives *a, uint64_t now_s)
+{
+	assert_int_equal(archives_renew(a, root, now_s), 0);
+}
+
+/* The oldest is first; archives that are known for some time are not measured again. */
 static void test_renewed(void **state)
 {
 	struct archives a = {0};
-	uint64_t bytes;
+	uint64_t bytes, now = 1000;
 
 	(void)state;
-	assert_int_equal(archives_renew(&a, root), 0);
+	renew(&a, now);
 	assert_int_equal(a.n, 0);
 	grow("b-b-10");
 	grow("a-b-9");
-	assert_int_equal(archives_renew(&a, root), 0);
+	renew(&a, now);
 	assert_int_equal(a.n, 2);
 	assert_string_equal(a.list[0].name, "a-b-9");
 	assert_true(a.bytes >= 2 * (64 << 10));
 	bytes = a.bytes;
+	grow("a-b-9"); /* as a file system that counts late */
+	renew(&a, now + ARCHIVES_MEASURED_S - 1);
+	assert_true(a.bytes > bytes);
+	bytes = a.bytes;
 	grow("a-b-9");
-	assert_int_equal(archives_renew(&a, root), 0);
+	now += ARCHIVES_MEASURED_S;
+	renew(&a, now);
 	assert_int_equal(a.bytes, bytes);
 	grow("c-c-11");
-	assert_int_equal(archives_renew(&a, root), 0);
+	renew(&a, now);
 	assert_int_equal(a.n, 3);
 	assert_true(a.bytes > bytes);
 	assert_int_equal(archives_remove_oldest(&a, root), 0);
-	assert_int_equal(archives_renew(&a, root), 0);
+	renew(&a, now);
 	assert_int_equal(a.n, 2);
 	assert_string_equal(a.list[0].name, "b-b-10");
 	assert_int_equal(a.n_removed, 1);
+	archives_deinit(&a);
+}
+
+static void set_mtime(const char *path, time_t s)
+{
+	const struct timespec times[2] = {{.tv_sec = s}, {.tv_sec = s}};
+
+	assert_int_equal(utimensat(root, path, times, 0), 0);
+}
+
+/* The wall clock decides how old an archive is when it is first seen, and never again. */
+static void test_age(void **state)
+{
+	struct archives a = {0};
+	time_t s = time(NULL);
+
+	(void)state;
+	grow("a-a-1");
+	set_mtime("archives/a-a-1", s - 1000);
+	grow("b-b-2");
+	set_mtime("archives/b-b-2", s + 1000000);
+	renew(&a, 5);
+	assert_in_range(a.list[0].age_s, 1000, 100000);
+	assert_int_equal(a.list[1].age_s, 0);
+	set_mtime("archives/a-a-1", 0); /* as if the clock was set since then */
+	set_mtime("archives/b-b-2", 0);
+	renew(&a, 6);
+	assert_in_range(a.list[0].age_s, 1000, 100000);
+	assert_int_equal(a.list[1].age_s, 0);
+	assert_int_equal(a.list[1].seen_s, 5);
 	archives_deinit(&a);
 }
 
@@ -83,6 +124,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
