@@ -87,6 +87,7 @@ int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t t
 	d->pos = d->head = pos;
 	d->count = count;
 	d->ts = ts;
+	d->resumed = true;
 	return 0;
 }
 
@@ -100,8 +101,10 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
 }
 
 /* More events than a ring can lose between two looks that are hours apart, at 5 ns each. */
-#define LOST_MAX     ((uint64_t)1 << 40)
-#define LOST_SUM_MAX ((uint64_t)1 << 60)
+#define LOST_MAX ((uint64_t)1 << 40)
+/* The first look after a restart finds all that the ring lost: in two months, at 5 ns each. */
+#define LOST_RESUMED_MAX ((uint64_t)1 << 50)
+#define LOST_SUM_MAX	 ((uint64_t)1 << 60)
 
 /*
  * Adds up the lost counters. A counter that decreased, or grew by more than is possible, was
@@ -109,11 +112,14 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
  */
 static void look_at_lost(struct ky_drain *d)
 {
+	uint64_t max = d->resumed ? LOST_RESUMED_MAX : LOST_MAX;
+
+	d->resumed = false;
 	for (unsigned int i = 0; i < KY_LOST_REASONS; i++) {
 		uint64_t seen = fetch(&d->ctl->lost[i]), more = seen - d->lost_seen[i];
 
 		d->lost_seen[i] = seen;
-		if (more <= LOST_MAX)
+		if (more <= max)
 			d->lost[i] = KY_MIN(d->lost[i] + more, LOST_SUM_MAX);
 	}
 }

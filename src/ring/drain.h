@@ -40,6 +40,7 @@ struct ky_drain {
 	uint64_t head_ts;		     /* end of their clocks; valid if `settled` */
 	uint64_t lost[KY_LOST_REASONS];	     /* never decreases */
 	uint64_t lost_seen[KY_LOST_REASONS]; /* the ring's counters at the last look */
+	bool resumed;			     /* and not looked at since then */
 	bool is_thread;			     /* the ring of a thread */
 	bool settled;			     /* head_ts belongs to head */
 	/* a thread changed the clock of this head at the last look; 0: none did */

@@ -604,10 +604,27 @@ static void test_snapshot_of_little(void **state)
 	ring_free(r);
 }
 
+/* A reader that continues finds all that the ring has ever lost; later it expects less. */
+static void test_lost_before_restart(void **state)
+{
+	const uint64_t many = (uint64_t)1 << 41;
+	struct ring *r = ring_new();
+
+	r->ctl->lost[0] = many;
+	assert_int_equal(ky_drain_resume(&r->drain, 0, 0, 0), 0);
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), many);
+	r->ctl->lost[0] += many;
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), many);
+	ring_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_lost_before_restart),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_early_clock),
 		cmocka_unit_test(test_unsettled),
