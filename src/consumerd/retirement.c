@@ -78,6 +78,8 @@ bool retirement_proceed(struct consumerd *c)
 			continue;
 		stream_set_give_up(set); /* what a damaged ring seems to hold */
 		stream_set_add_stats(set, &stats);
+		/* A successor that gets the set again, in a later chunk, continues behind it. */
+		stream_set_prepare(set, c->session->chunk + 1, false);
 		if (stream_set_has_packets(set))
 			__atomic_store_n(
 				&c->session->retired_in, c->session->chunk + 1, __ATOMIC_RELEASE);

@@ -24,7 +24,7 @@ from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
-INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, TIMERS, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 10, 16, 17, 18
+INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, RETIRE, TIMERS, STATS, ERROR, ROTATED, RETIRED = 1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 17, 18, 21
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
 WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
@@ -1050,6 +1050,29 @@ def test_rotation_killed_between(k):
     equal(c.rotate(1, "x-0")[0], 0, "the same order")
     check_stats(c.quit(), s)
     equal([len(chunk) for chunk in check_chunks(trace, s)], [610, 10], "events of the chunks")
+
+
+def test_retired_before_rotation(k):
+    """
+    A set was retired before a rotation, and everything was killed before the daemon knew: a
+    successor that gets the set again does not write its events into the new chunk, too.
+    """
+    retired, s, trace = RingSet(1), RingSet(2, where="ust/uid/1/64-bit"), k.top / "trace"
+    c = Consumer(k, trace)
+    c.add(retired)
+    c.add(s)
+    write_all(retired.ring[0], range(600))
+    c.send(RETIRE, struct.pack("<I", retired.number))
+    c.receive(RETIRED)
+    write_all(s.ring[0], range(600, 610))
+    equal(c.rotate(1, "x-0")[0], 0, "rotation")
+    c.kill()
+    c = Consumer(k, trace, resume=1, memory=c.memory)
+    c.add(retired)
+    c.add(s)
+    write_all(s.ring[0], range(610, 620))
+    check_stats(c.quit(), retired, s)
+    equal([len(chunk) for chunk in check_chunks(trace, retired, s)], [610, 10], "events of the chunks")
 
 
 def test_clear_cut_short(k):
