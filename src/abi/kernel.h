@@ -45,7 +45,7 @@ struct ky_kernel_slot {
 	uint64_t n_refused; /* records that could not be decoded */
 	/* the next part of a state dump is written if its number << 32 | part is greater */
 	uint64_t dump;
-	uint64_t reserved;
+	uint64_t n_lost; /* samples that were lost, as records of the kernel say */
 };
 
 /* A block that is complete. */

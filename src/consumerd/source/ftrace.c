@@ -70,7 +70,7 @@ static uint8_t *ftrace_transcode(
 /* A sub-buffer was read: it is to be transcoded. */
 static void enter_page(struct cpu *c)
 {
-	once_enter_page(&c->once, KY_KPAGE_HEADER, ky_load64(c->once.page));
+	once_enter_page(&c->once, KY_KPAGE_HEADER, ky_load64(c->once.page), 0);
 }
 
 static uint8_t *canary_of(const struct cpu *c)

@@ -95,12 +95,13 @@ bool once_transcode_page(struct once_cpu *c)
 	return true;
 }
 
-void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock)
+void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock, uint64_t n_lost)
 {
 	struct ky_kernel_slot slot = *once_slot(c);
 
 	slot.page_at = at;
 	slot.page_ts = clock;
+	slot.n_lost += n_lost;
 	once_publish(c, &slot);
 }
 

@@ -81,8 +81,11 @@ static inline const struct ky_kernel_slot *once_slot(const struct once_cpu *c)
 void once_publish(struct once_cpu *c, const struct ky_kernel_slot *slot);
 /* Says whether a read is under way that destroys what it reads. */
 void once_set_reading(struct once_cpu *c, bool reading);
-/* A page was read: it is to be transcoded from byte `at`. clock: of ky_kplace, at its begin. */
-void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock);
+/*
+ * A page was read: it is to be transcoded from byte `at`. clock: of ky_kplace, at its begin.
+ * n_lost: events that it reports as lost, if the source counts these.
+ */
+void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock, uint64_t n_lost);
 /* Transcodes the page, if there is one. Returns false if that needs more room. */
 bool once_transcode_page(struct once_cpu *c);
 

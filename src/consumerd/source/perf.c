@@ -13,8 +13,7 @@ struct cpu {
 	struct once_cpu once;
 	int fd; /* borrowed; -1: none yet */
 	struct perf_event_mmap_page
-		*head;	 /* mapping; the kernel's page, and the records behind it */
-	uint64_t n_lost; /* as records say */
+		*head; /* mapping; the kernel's page, and the records behind it */
 };
 
 struct perf {
@@ -61,8 +60,10 @@ static void copy_out(const struct perf *p, const struct cpu *c, uint64_t at, voi
 
 /*
  * Copies whole records to the page. Returns their number of bytes; *at: the place behind them.
+ * *n_lost: rises by the losses that they report.
  */
-static uint64_t fill_page(const struct perf *p, struct cpu *c, uint64_t *at, uint64_t end)
+static uint64_t fill_page(
+	const struct perf *p, struct cpu *c, uint64_t *at, uint64_t end, uint64_t *n_lost)
 {
 	uint8_t *to = c->once.page + sizeof(struct ky_perf_page);
 	uint64_t room = p->once.page_size - sizeof(struct ky_perf_page), len = 0;
@@ -78,7 +79,7 @@ static uint64_t fill_page(const struct perf *p, struct cpu *c, uint64_t *at, uin
 			break;
 		copy_out(p, c, *at, to + len, h.size);
 		if (h.type == PERF_RECORD_LOST && h.size >= sizeof(h) + 16)
-			c->n_lost += ky_load64(to + len + sizeof(h) + 8); /* behind an identifier */
+			*n_lost += ky_load64(to + len + sizeof(h) + 8); /* behind an identifier */
 		len += h.size;
 		*at += h.size;
 	}
@@ -91,13 +92,13 @@ static uint64_t fill_page(const struct perf *p, struct cpu *c, uint64_t *at, uin
  */
 static bool read_page(const struct perf *p, struct cpu *c, uint64_t end)
 {
-	uint64_t at = c->head->data_tail;
+	uint64_t at = c->head->data_tail, n_lost = 0;
 	struct ky_perf_page page = {.times = p->times};
 
-	page.len = fill_page(p, c, &at, end);
+	page.len = fill_page(p, c, &at, end, &n_lost);
 	memcpy(c->once.page, &page, sizeof(page));
 	if (page.len)
-		once_enter_page(&c->once, sizeof(page), at);
+		once_enter_page(&c->once, sizeof(page), at, n_lost);
 	__atomic_store_n(&c->head->data_tail, at, __ATOMIC_RELEASE);
 	return page.len > 0;
 }
@@ -151,7 +152,7 @@ static uint64_t perf_count_lost(struct once_cpu *once)
 	uint64_t values[2] = {0}; /* count, lost */
 
 	if (!perf_of(once->set)->counts_lost)
-		return c->n_lost;
+		return once_slot(once)->n_lost;
 	return c->fd >= 0 && read(c->fd, values, sizeof(values)) == sizeof(values) ? values[1] : 0;
 }
 
