@@ -873,6 +873,28 @@ def test_resume_repairs(k):
     check_trace(trace, s)
 
 
+def test_resume_with_others_file(k):
+    """A file that is not its stream's is left alone, and does not end the recording of others."""
+    s, other, trace = RingSet(1), RingSet(2, where="ust/uid/1/64-bit"), k.top / "trace"
+    c = Consumer(k, trace)
+    c.add(s)
+    c.add(other)
+    for ring in (*s.ring, *other.ring):
+        write_all(ring, range(10))
+    c.flush()
+    c.kill()
+    (trace / DIR / "chan_0").write_bytes(b"not a trace " * 100)
+    c = Consumer(k, trace, resume=1)
+    c.add(s)
+    c.add(other)
+    for ring in (*s.ring[1:], *other.ring):
+        write_all(ring, range(10, 20))
+    equal(c.quit()["quarantined"], 1, "streams that were given up")
+    equal((trace / DIR / "chan_0").read_bytes(), b"not a trace " * 100, "the other file")
+    (trace / DIR / "chan_0").unlink()
+    equal(numbers_of(trace), sorted(3 * list(range(20))), "events of the others")
+
+
 def chunks(trace):
     """
     Returns the chunks, oldest first: the complete ones, and the present one, which a timer begins
