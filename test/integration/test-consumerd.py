@@ -874,25 +874,30 @@ def test_resume_repairs(k):
 
 
 def test_resume_with_others_file(k):
-    """A file that is not its stream's is left alone, and does not end the recording of others."""
+    """
+    A file that is not its stream's is set apart, and does not end the recording of others. The
+    stream is given up, for the next consumer, too, and reports what it loses.
+    """
     s, other, trace = RingSet(1), RingSet(2, where="ust/uid/1/64-bit"), k.top / "trace"
     c = Consumer(k, trace)
+    for n in range(4):
+        c.add(s)
+        c.add(other)
+        for ring in (*s.ring, *other.ring):
+            write_all(ring, range(10 * n, 10 * n + 10))
+        c.flush()
+        c.kill()
+        if not n:
+            (trace / DIR / "chan_0").write_bytes(b"not a trace " * 100)
+        c = Consumer(k, trace, resume=1, memory=c.memory)
     c.add(s)
     c.add(other)
-    for ring in (*s.ring, *other.ring):
-        write_all(ring, range(10))
-    c.flush()
-    c.kill()
-    (trace / DIR / "chan_0").write_bytes(b"not a trace " * 100)
-    c = Consumer(k, trace, resume=1)
-    c.add(s)
-    c.add(other)
-    for ring in (*s.ring[1:], *other.ring):
-        write_all(ring, range(10, 20))
-    equal(c.quit()["quarantined"], 1, "streams that were given up")
-    equal((trace / DIR / "chan_0").read_bytes(), b"not a trace " * 100, "the other file")
-    (trace / DIR / "chan_0").unlink()
-    equal(numbers_of(trace), sorted(3 * list(range(20))), "events of the others")
+    equal(c.rotate(1, "x-0")[0], 0, "a rotation")
+    stats = c.quit()
+    equal((stats["quarantined"], stats["status"], stats["discarded"]), (1, 0, 30), "streams that were given up, status, lost events")
+    apart = trace / "archives" / "x-0" / DIR / "damaged" / "chan_0"
+    equal(apart.read_bytes(), b"not a trace " * 100, "the other file")
+    equal(numbers_of(trace), sorted(3 * list(range(40))), "events of the others")
 
 
 def chunks(trace):

@@ -49,18 +49,26 @@ static void set_cause(const struct stream_set *set)
 	ky_log_set_cause(uid == geteuid() ? KY_LOG_NOBODY : uid);
 }
 
-/* Quarantines a source for ever: after invalid control words, nothing in it can be trusted. */
-static void quarantine_stream(struct stream_set *set, uint32_t i)
+/* Gives a source up for ever, and sets its files apart. */
+static void set_stream_apart(struct stream_set *set, uint32_t i)
 {
 	int ret = stream_set_apart(
 		&set->streams[i], ky_clock_read(set->sources->clock), set->sources->own);
 
 	set_cause(set);
-	report_damage(set, i);
 	if (ret < 0)
 		ky_error(
 			"%s/%s_%u: cannot be moved to 'damaged' (%s): babeltrace2 may refuse the trace until it is removed",
 			set->trace->dir, set->name, i, strerror(-ret));
+	ky_log_set_cause(KY_LOG_NOBODY);
+}
+
+/* Quarantines a source: after invalid control words, nothing in it can be trusted. */
+static void quarantine_stream(struct stream_set *set, uint32_t i)
+{
+	set_stream_apart(set, i);
+	set_cause(set);
+	report_damage(set, i);
 	ky_log_set_cause(KY_LOG_NOBODY);
 }
 
@@ -118,11 +126,13 @@ static int open_stream(struct stream_set *set, uint32_t i)
 	return ret;
 }
 
+/* Gives up a stream that cannot continue its present file. The file would be in its way. */
 static void give_up_stream(struct stream_set *set, uint32_t i)
 {
-	struct source *source = set->streams[i].source;
+	struct stream *s = &set->streams[i];
 
-	source->ops->abandon(source, false);
+	s->to->ops->set_apart(s->to, s->slots.base.file);
+	set_stream_apart(set, i);
 	set->n_quarantined++;
 }
 

@@ -295,6 +295,7 @@ static struct {
 	struct ky_resume_stream memory[2];
 	struct sink_stream to[2];
 	int open_error, resume_error; /* of the second and of the first stream */
+	int n_apart;		      /* files */
 } pair;
 
 static int pair_resume_source(struct source *s, const struct source_mark *stored)
@@ -350,9 +351,16 @@ static int pair_resume(struct sink_stream *s, const struct ky_ctf_packet *like,
 	return s == &pair.to[0] ? pair.resume_error : 0;
 }
 
+static int pair_set_apart(struct sink_stream *s, uint64_t number)
+{
+	pair.n_apart += s == &pair.to[0];
+	return 0;
+}
+
 static const struct sink_ops pair_sink_ops = {.keeps = true,
 	.open_stream = pair_open_stream,
 	.resume = pair_resume,
+	.set_apart = pair_set_apart,
 	.append = out_append,
 	.begin_file = out_begin_file,
 	.close_stream = out_close_stream};
@@ -392,6 +400,7 @@ static void test_others_file(void **state)
 	set = pair_begin(&sources, &t);
 	assert_int_equal(set->n_streams, 2);
 	assert_int_equal(set->n_quarantined, 1);
+	assert_int_equal(pair.n_apart, 1);
 	assert_true(pair.pipes[0].source.abandoned && !pair.pipes[1].source.abandoned);
 	stream_set_free(set);
 }
