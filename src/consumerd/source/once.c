@@ -213,7 +213,6 @@ static void once_abandon(struct source *s, bool again)
 	s->n_lost = s->lost[KY_LOST_FULL];
 	s->abandoned = true;
 	s->taken.pos = s->head;
-	s->taken.count = s->head_count;
 	s->settled = false;
 	s->more = false;
 }

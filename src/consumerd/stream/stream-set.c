@@ -126,12 +126,18 @@ static int open_stream(struct stream_set *set, uint32_t i)
 	return ret;
 }
 
-/* Gives up a stream that cannot continue its present file. The file would be in its way. */
+/*
+ * Gives up a stream that cannot continue its present file, which would be in its way. The records
+ * since the file's begin are lost, as far as the source still knows them.
+ */
 static void give_up_stream(struct stream_set *set, uint32_t i)
 {
 	struct stream *s = &set->streams[i];
+	const struct ky_resume_slot *base = &s->slots.base;
 
-	s->to->ops->set_apart(s->to, s->slots.base.file);
+	s->source->taken = (struct source_mark){base->pos, base->count, base->ts};
+	s->source->ops->look(s->source, true, false);
+	s->to->ops->set_apart(s->to, base->file);
 	set_stream_apart(set, i);
 	set->n_quarantined++;
 }
