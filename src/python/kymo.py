@@ -26,10 +26,12 @@ A Trace may be used by several threads, an iteration by one at a time.
 """
 
 import collections
+import contextlib
 import ctypes
 import os
 import pathlib
 import sqlite3
+import threading
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
 __all__ = ["Error", "EventClass", "Span", "Trace", "open"]
@@ -178,11 +180,54 @@ def first_of(lists):
     return found
 
 
+class Gate:
+    """
+    Threads use a reader together, or one thread refreshes it alone. A thread may share the reader
+    again while it does so: the garbage collector can end an iteration anywhere.
+    """
+
+    def __init__(self):
+        self.changed = threading.Condition()  # protects both below
+        self.users = collections.Counter()  # by thread
+        self.owner = None  # the thread that refreshes, or waits until the others have left
+
+    @contextlib.contextmanager
+    def shared(self):
+        me = threading.get_ident()
+        with self.changed:
+            self.changed.wait_for(lambda: self.owner in (None, me) or me in self.users)
+            self.users[me] += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.users[me] -= 1
+                if not self.users[me]:
+                    del self.users[me]
+                self.changed.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self):
+        with self.changed:
+            self.changed.wait_for(lambda: self.owner is None)
+            self.owner = threading.get_ident()
+        try:
+            with self.changed:
+                self.changed.wait_for(lambda: not self.users)
+            yield
+        finally:
+            with self.changed:
+                self.owner = None
+                self.changed.notify_all()
+
+
 class Reader:
     """An opened reader. It is closed once neither a Trace nor a query uses it."""
 
     def __init__(self, paths, options):
         self.handle = c_void_p()
+        self.gate = Gate()
+        self.names = []  # of classes
         self.options = options  # the library keeps the function in it
         error = ReaderError()
         check(LIB.kymo_reader_open(byref(self.handle), (c_char_p * len(paths))(*paths), len(paths), byref(options), byref(error)), error)
@@ -196,8 +241,13 @@ class Query:
     """A query and the columns that it returns: by name, numbers of columns or one of FIXED."""
 
     def __init__(self, trace, patterns, names, begin, end, expression):
-        self.reader, self.names = trace.reader, trace.names
         self.handle = c_void_p()
+        self.reader = trace.opened()
+        with self.reader.gate.shared():
+            self.select(patterns, begin, end, expression)
+            self.columns = [self.add(name) for name in names]
+
+    def select(self, patterns, begin, end, expression):
         check(LIB.kymo_query_new(byref(self.handle), self.reader.handle))
         error = ReaderError()
         if patterns is not None:
@@ -205,7 +255,6 @@ class Query:
         check(LIB.kymo_query_time(self.handle, INT64_MIN if begin is None else begin, INT64_MAX if end is None else end))
         if expression is not None:
             check(LIB.kymo_query_filter(self.handle, encode(expression), byref(error)), error, what="bad filter")
-        self.columns = [self.add(name) for name in names]
 
     def add(self, name):
         if name in FIXED:
@@ -223,21 +272,37 @@ class Query:
         return number.value
 
     def type_of(self, number):
-        return LIB.kymo_query_column_type(self.handle, number)
+        with self.reader.gate.shared():
+            return LIB.kymo_query_column_type(self.handle, number)
 
-    def batches(self):
-        """Yields batches, each valid until the next one."""
-        cursor, batch = c_void_p(), POINTER(Batch)()
-        check(LIB.kymo_cursor_open(byref(cursor), self.handle))
+    def steps(self, start, step, close, kind, take):
+        """Yields take(batch, cursor) for each batch, valid until the next one or a refresh."""
+        cursor, batch, gate = c_void_p(), POINTER(kind)(), self.reader.gate
+        with gate.shared():
+            start(byref(cursor))
         try:
             while True:
-                result = LIB.kymo_cursor_next(cursor, byref(batch))
-                check(result)
-                if not result:
-                    return
-                yield batch.contents
+                with gate.shared():
+                    result = step(cursor, byref(batch))
+                    check(result)
+                    if not result:
+                        return
+                    found = take(batch.contents, cursor)
+                yield found
         finally:
-            LIB.kymo_cursor_close(cursor)
+            with gate.shared():
+                close(cursor)
+
+    def batches(self, take):
+        """Yields take(batch, cursor) for each batch of events."""
+        return self.steps(lambda cursor: check(LIB.kymo_cursor_open(cursor, self.handle)), LIB.kymo_cursor_next,
+            LIB.kymo_cursor_close, Batch, take)
+
+    def pairs(self, latency, take):
+        """Yields take(batch, spans) for each batch of spans; spans knows their names."""
+        error = ReaderError()
+        return self.steps(lambda spans: check(LIB.kymo_spans_open(spans, self.handle, latency, byref(error)), error), LIB.kymo_spans_next,
+            LIB.kymo_spans_close, SpanBatch, take)
 
     def column_of(self, batch, column):
         """Returns a column of a batch as a list."""
@@ -246,7 +311,7 @@ class Query:
         if column == "stream":
             return array(c_uint32, batch.stream, batch.n)[:]
         if column == "name":
-            return [self.names[i] for i in array(c_uint32, batch.class_index, batch.n)]
+            return [self.reader.names[i] for i in array(c_uint32, batch.class_index, batch.n)]
         return first_of([values_of(batch.columns[number], batch.n) for number in column])
 
     def __del__(self):
@@ -266,12 +331,12 @@ class Trace:
         self.paths = [encode(path) for path in paths]
         warn = WARN(lambda _, text: warnings.append(decode(text)))
         self.reader = Reader(self.paths, Options(ctypes.sizeof(Options), warn, None, 0))
-        self.read_classes()
+        self.read_classes(self.reader)
 
-    def read_classes(self):
-        handle = self.opened().handle
+    def read_classes(self, reader):
+        handle = reader.handle
         found = [LIB.kymo_reader_class(handle, i).contents for i in range(LIB.kymo_reader_n_classes(handle))]
-        self.names = [decode(c.name) for c in found]
+        reader.names = [decode(c.name) for c in found]
         self.classes = [EventClass(decode(c.name), [decode(c.fields[i].name) for i in range(c.n_fields)]) for c in found]
 
     def opened(self):
@@ -293,15 +358,19 @@ class Trace:
 
     def refresh(self):
         """Looks for what was recorded since. Returns whether there is anything new."""
-        result = LIB.kymo_reader_refresh(self.opened().handle)
-        check(result)
-        self.read_classes()
+        reader = self.opened()
+        with reader.gate.alone():
+            result = LIB.kymo_reader_refresh(reader.handle)
+            check(result)
+            self.read_classes(reader)
         return result > 0
 
     @property
     def totals(self):
         totals = Totals(size=ctypes.sizeof(Totals))
-        check(LIB.kymo_reader_get_totals(self.opened().handle, byref(totals)))
+        reader = self.opened()
+        with reader.gate.shared():
+            check(LIB.kymo_reader_get_totals(reader.handle, byref(totals)))
         return totals
 
     @property
@@ -324,7 +393,6 @@ class Trace:
     # -- events
 
     def query(self, patterns, names, begin, end, filter):
-        self.opened()
         return Query(self, patterns, names or ("ts", "name"), begin, end, filter)
 
     def events(self, patterns=None, *names, begin=None, end=None, filter=None):
@@ -333,20 +401,20 @@ class Trace:
         end: times. filter: an expression of kymo-filter(7). Without columns: ts, name.
         """
         query = self.query(patterns, names, begin, end, filter)
-        for batch in query.batches():
-            yield from zip(*[query.column_of(batch, column) for column in query.columns])
+        for columns in query.batches(lambda batch, _: [query.column_of(batch, column) for column in query.columns]):
+            yield from zip(*columns)
 
     def batches(self, patterns=None, *names, begin=None, end=None, filter=None):
         """
         Yields for up to 4096 events a dictionary with a numpy array for each name. Numbers are not
-        copied, so they are valid until the next step.
+        copied, so they are valid until the next step and until refresh().
         """
         import numpy
 
         query = self.query(patterns, names, begin, end, filter)
         names = names or ("ts", "name")
-        for batch in query.batches():
-            yield {name: self.numpy_column(numpy, query, batch, column) for name, column in zip(names, query.columns)}
+        yield from query.batches(lambda batch, _: {
+            name: self.numpy_column(numpy, query, batch, column) for name, column in zip(names, query.columns)})
 
     def numpy_column(self, numpy, query, batch, column):
         if column == "ts":
@@ -354,7 +422,7 @@ class Trace:
         if column == "stream":
             return numpy.ctypeslib.as_array(array(c_uint32, batch.stream, batch.n))
         if column == "name":
-            return numpy.array(self.names, dtype=object)[numpy.ctypeslib.as_array(array(c_uint32, batch.class_index, batch.n))]
+            return numpy.array(query.reader.names, dtype=object)[numpy.ctypeslib.as_array(array(c_uint32, batch.class_index, batch.n))]
         found = self.numpy_field(numpy, batch, column[0])
         for number in column[1:]:
             missing = numpy.ma.getmaskarray(found)
@@ -405,20 +473,6 @@ class Trace:
 
     # -- spans
 
-    def pairs(self, query, latency):
-        """Yields batches of spans with the handle that knows their names."""
-        spans, batch, error = c_void_p(), POINTER(SpanBatch)(), ReaderError()
-        check(LIB.kymo_spans_open(byref(spans), query.handle, latency, byref(error)), error)
-        try:
-            while True:
-                result = LIB.kymo_spans_next(spans, byref(batch))
-                check(result)
-                if not result:
-                    return
-                yield batch.contents, spans
-        finally:
-            LIB.kymo_spans_close(spans)
-
     def spans(self, patterns=None, begin=None, end=None):
         """
         Yields a Span for each span that ended, in the order of their ends. patterns: of names.
@@ -429,15 +483,19 @@ class Trace:
             patterns = ",".join(f"{p}_begin,{p}_end" for p in patterns.split(","))
         names = {}
         query = self.query(patterns, (), begin, end, None)
-        for batch, spans in self.pairs(query, None):
+
+        def take(batch, spans):
             n = batch.n
             numbers = array(c_uint32, batch.name, n)[:]
             for number in set(numbers).difference(names):
                 names[number] = decode(LIB.kymo_spans_name(spans, number))
-            yield from map(Span, array(c_int64, batch.begin_ns, n)[:], array(c_uint64, batch.duration_ns, n)[:],
+            return list(map(Span, array(c_int64, batch.begin_ns, n)[:], array(c_uint64, batch.duration_ns, n)[:],
                 array(c_uint64, batch.self_ns, n)[:], [names[i] for i in numbers], known(batch.tid, n), known(batch.pid, n),
                 array(c_uint32, batch.depth, n)[:], [p or None for p in array(c_uint64, batch.parent, n)[:]],
-                [bool(f & 1) for f in array(c_uint8, batch.flags, n)[:]], array(c_uint64, batch.number, n)[:])
+                [bool(f & 1) for f in array(c_uint8, batch.flags, n)[:]], array(c_uint64, batch.number, n)[:]))
+
+        for found in query.pairs(None, take):
+            yield from found
 
     def latency(self, begins, ends, key=None, order="nest", begin=None, end=None, filter=None):
         """
@@ -447,9 +505,13 @@ class Trace:
         """
         text = f"{begins}..{ends}" + (f",key={key}" if key else "") + f",{order}"
         query = self.query(None, (), begin, end, filter)
-        for batch, _ in self.pairs(query, encode(text)):
+
+        def take(batch, _):
             n = batch.n
-            yield from zip(array(c_int64, batch.begin_ns, n)[:], array(c_uint64, batch.duration_ns, n)[:], texts(batch.keys, batch.keys_ends, n))
+            return list(zip(array(c_int64, batch.begin_ns, n)[:], array(c_uint64, batch.duration_ns, n)[:], texts(batch.keys, batch.keys_ends, n)))
+
+        for found in query.pairs(encode(text), take):
+            yield from found
 
     # -- SQL
 

@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import sys
+import threading
 
 import answers
 import kymotest
@@ -144,6 +145,71 @@ def test_lifetime(k):
     for what in ("discarded", "begin"):
         raises(kymo.Error, "closed", lambda: getattr(t, what))
     t.close()
+
+
+def growing(path):
+    """Returns a trace of one event, and a function that adds an event of a new class."""
+    first, late = (answers.Trace({name: [("u32", "n")] for name in names}) for names in (["a:n"], ["a:n", "a:late"]))
+    first.packet(0, [first.record(10, "a:n", 1)])
+    late.packet(0, [late.record(20, "a:late", 2)])
+    first.write(path)
+
+    def grow():
+        (path / "metadata").write_bytes(late.metadata())
+        with (path / "channel0_0").open("ab") as f:
+            f.write(late.streams[0][0])
+
+    return kymo.open(path), grow
+
+
+def test_refresh(k):
+    t, grow = growing(k.top / "trace")
+    rows = t.events(None, "name", "n")
+    equal((next(rows), t.refresh()), (("a:n", 1), False), "before")
+    grow()
+    equal((t.refresh(), list(rows)), (True, [("a:late", 2)]), "an iteration goes on with a new class")
+    equal([c.name for c in t.classes], ["a:n", "a:late"], "classes")
+
+
+class Watched:
+    """The library. `during` is called while the first batch is read, and `calls` are its calls."""
+
+    def __init__(self, during):
+        self.library, self.during, self.calls = kymo.LIB, during, []
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.calls.append(name)
+            if name == "kymo_cursor_next" and self.during:
+                during, self.during = self.during, None
+                during(self.calls)
+            return getattr(self.library, name)(*arguments)
+
+        return call
+
+
+def test_refresh_in_threads(k):
+    """A refresh waits until other threads have left the reader; later ones wait for the refresh."""
+    t, grow = growing(k.top / "trace")
+    threads = [threading.Thread(target=t.refresh), threading.Thread(target=lambda: t.discarded)]
+
+    def during(calls):
+        threads[0].start()
+        kymotest.wait_for(lambda: "kymo_reader_refresh" in calls or t.reader.gate.owner, "the refresh")
+        threads[1].start()
+        raises(kymo.Error, "bad pattern", lambda: list(t.events(",")))
+        equal([name for name in calls if "kymo_reader" in name], [], "calls while a batch is read")
+
+    kymo.LIB = Watched(during)
+    try:
+        rows = list(t.events(None, "n"))
+        for thread in threads:
+            thread.join()
+        calls = [name for name in kymo.LIB.calls if name in ("kymo_cursor_next", "kymo_reader_refresh", "kymo_reader_get_totals")]
+    finally:
+        kymo.LIB = kymo.LIB.library
+    equal(rows, [(1,)], "rows")
+    equal(calls[:2], ["kymo_cursor_next", "kymo_reader_refresh"], "order of calls")
 
 
 def test_losses(k):
