@@ -327,6 +327,7 @@ class Trace:
 
     def __init__(self, *paths):
         self.reader = self.connection = None
+        self.lock = threading.Lock()  # protects connection
         self.warnings = warnings = []
         self.paths = [encode(path) for path in paths]
         warn = WARN(lambda _, text: warnings.append(decode(text)))
@@ -346,9 +347,10 @@ class Trace:
 
     def close(self):
         """Closes the traces, once the iterations over them have ended."""
-        if self.connection:
-            self.connection.close()
-        self.reader = self.connection = None
+        with self.lock:
+            if self.connection:
+                self.connection.close()
+            self.reader = self.connection = None
 
     def __enter__(self):
         return self
@@ -363,6 +365,9 @@ class Trace:
             result = LIB.kymo_reader_refresh(reader.handle)
             check(result)
             self.read_classes(reader)
+        if result > 0:
+            with self.lock:
+                self.connection = None  # its cursors keep it
         return result > 0
 
     @property
@@ -516,12 +521,17 @@ class Trace:
     # -- SQL
 
     def sql(self, statement, parameters=()):
-        """Returns a cursor of sqlite3 with the rows of a statement: see kymo-sql in kymo(1)."""
-        self.opened()
-        if not self.connection:
-            self.connection = connect(self.paths)
+        """
+        Returns a cursor of sqlite3 with the rows of a statement: see kymo-sql in kymo(1). Threads
+        share the tables that statements create; refresh() drops these if there is anything new.
+        """
+        with self.lock:
+            self.opened()
+            if not self.connection:
+                self.connection = connect(self.paths)
+            connection = self.connection
         try:
-            return self.connection.execute(statement, parameters)
+            return connection.execute(statement, parameters)
         except sqlite3.Error as e:
             raise Error(f"sql: {e}") from e
 
@@ -533,7 +543,7 @@ def known(address, n):
 def connect(paths):
     """Opens a database of sqlite3 with the tables of the traces."""
     if hasattr(sqlite3.Connection, "enable_load_extension"):
-        connection = sqlite3.connect(":memory:")
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
         connection.enable_load_extension(True)
         connection.load_extension(find("libkymo-sqlite.so"))
         connection.enable_load_extension(False)
@@ -541,7 +551,7 @@ def connect(paths):
         connection = connect_by_hook()
     connection.text_factory = decode
     try:
-        connection.execute(f"SELECT kymo_open({','.join('?' * len(paths))})", [decode(path) for path in paths]).fetchall()
+        connection.execute("SELECT kymo_open(?)", (b"\0".join(paths),)).fetchall()
     except sqlite3.Error as e:
         connection.close()
         raise Error(str(e)) from e
@@ -557,7 +567,7 @@ def connect_by_hook():
     if library.sqlite3_auto_extension(begin):
         raise Error("sql: this Python's sqlite3 cannot load libkymo-sqlite.so")
     try:
-        return sqlite3.connect(":memory:")
+        return sqlite3.connect(":memory:", check_same_thread=False)
     finally:
         library.sqlite3_cancel_auto_extension(begin)
 

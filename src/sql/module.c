@@ -6,7 +6,8 @@
  *	SELECT kymo_open('TRACE');
  *	SELECT count(*) FROM "libc:malloc";
  *
- * kymo_open adds the tables of the traces that its arguments name; once for each connection.
+ * kymo_open adds the tables of the traces that its arguments name; once for each connection. An
+ * argument can name several, with NULs between them: SQLite limits the number of arguments.
  */
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
@@ -32,19 +33,37 @@ static void close_opened(void *arg)
 	free(o);
 }
 
-static int open_traces(struct opened *o, int n, sqlite3_value **argv, char why[WHY_SIZE])
+/* Adds the paths of an argument to *n paths. */
+static int add_paths(const char ***paths, size_t *n, sqlite3_value *value)
+{
+	const char *text = (const char *)sqlite3_value_text(value);
+	const char *end = text ? text + sqlite3_value_bytes(value) : NULL;
+
+	if (!text)
+		return -EINVAL;
+	for (; text <= end; text += strlen(text) + 1) {
+		const char **grown = reallocarray(*paths, *n + 1, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		*paths = grown;
+		grown[(*n)++] = text;
+	}
+	return 0;
+}
+
+static int open_traces(struct opened *o, int argc, sqlite3_value **argv, char why[WHY_SIZE])
 {
 	const struct ky_tables_part all = KY_TABLES_ALL;
-	const char **paths = calloc((size_t)n + 1, sizeof(*paths));
 	struct kymo_reader_error error = {0};
-	int r = paths ? 0 : -ENOMEM;
+	const char **paths = NULL;
+	size_t n = 0;
+	int r = 0;
 
-	for (int i = 0; i < n && !r; i++) {
-		paths[i] = (const char *)sqlite3_value_text(argv[i]);
-		r = paths[i] ? 0 : -EINVAL;
-	}
+	for (int i = 0; i < argc && !r; i++)
+		r = add_paths(&paths, &n, argv[i]);
 	if (!r)
-		r = kymo_reader_open(&o->reader, paths, (size_t)n, NULL, &error);
+		r = kymo_reader_open(&o->reader, paths, n, NULL, &error);
 	free(paths);
 	o->symbols.reader = o->reader;
 	if (!r)

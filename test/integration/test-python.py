@@ -6,6 +6,7 @@ view prints and slow models.
 """
 
 import collections
+import concurrent.futures
 import ctypes
 import gc
 import pathlib
@@ -130,6 +131,30 @@ def test_sql(k):
     equal(t.sql("SELECT count(*) FROM mine").fetchone(), (24,), "a table of its own")
     t.close()
     raises(kymo.Error, "closed", lambda: t.sql("SELECT 1"))
+
+
+def test_sql_in_threads(k):
+    """All threads use one database; it follows a refresh."""
+    need_sql()
+    t, grow = growing(k.top / "trace")
+    count = lambda: t.sql("SELECT count(*) FROM events").fetchone()[0]
+    equal(count(), 1, "a thread's events")
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        equal(thread.submit(count).result(), 1, "another thread's")
+        grow()
+        t.refresh()
+        equal((count(), thread.submit(count).result()), (2, 2), "after a refresh")
+        thread.submit(t.close).result()
+    raises(kymo.Error, "closed", count)
+
+
+def test_sql_many(k):
+    """More traces than a function of SQLite has arguments; a name that is no UTF-8."""
+    need_sql()
+    one = answers.Trace({"a:n": [("u32", "n")]})
+    one.packet(0, [one.record(10, "a:n", 1)])
+    paths = [one.write(k.top / f"trace{n}\udcff") for n in range(128)]
+    equal(kymo.open(*paths).sql("SELECT count(*) FROM events").fetchone(), (128,), "events")
 
 
 def test_lifetime(k):
