@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import kymotest  # noqa: E402
-from kymotest import BUILD, SOURCE, check  # noqa: E402
+from kymotest import BUILD, SOURCE, check, equal  # noqa: E402
 
 TP = """#undef TRACEPOINT_PROVIDER
 #define TRACEPOINT_PROVIDER hello
@@ -163,6 +163,20 @@ def test_generator(k):
         run(["lttng-gen-tp", "gen.tp", *output], top, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", PKG_CONFIG_PATH="/nonexistent")
     run(["gcc", f"-I{prefix / 'include'}", "-I.", "-o", "hello", "main.c", "gen.o", f"-L{prefix / 'lib'}", "-llttng-ust"], top)
     check_program(k, top / "hello")
+
+
+def test_generator_arguments(k):
+    """Arguments and comments as lttng-gen-tp takes them."""
+    events = "# all\n" + TEMPLATE.replace("int, n),", 'int, n), # "the" *event*\n', 1) + '/* bug #12 */ // "a # b"\n'
+    top = project(k, **{"gen.tp": events, "of two.tp": TEMPLATE.replace("hello", "two")})
+    flags = f"-I{SOURCE / 'include' / 'kymo-lttng'} -I{SOURCE / 'include'}"
+    for arguments, made in ((["gen.tp", "of two.tp"], ["gen.c", "gen.h", "gen.o", "of two.c", "of two.h", "of two.o"]),
+            (["-ob.o", "-o", "b.c", "gen.tp", "--output=b.h"], ["b.c", "b.h", "b.o"]), (["-vo", "x y.h", "--", "gen.tp"], ["x y.h"])):
+        run(["sh", SOURCE / "scripts" / "kymo-gen-tp", *arguments], top, CPPFLAGS=flags)
+        found = sorted(p for p in top.iterdir() if p.suffix in (".h", ".c", ".o") and p.name not in ("main.c", "tp.h"))
+        equal([p.name for p in found], made, f"files of {arguments}")
+        for path in found:
+            path.unlink()
 
 
 def test_where_it_was_installed(k):
