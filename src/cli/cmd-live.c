@@ -170,8 +170,20 @@ static int find_served(struct served *s)
 	return code ? code : add_all_sessions(s, ctl);
 }
 
+static void print_link(
+	const struct served *s, struct kymo_value *all, const char *link, const char *note)
+{
+	if (s->cli->json)
+		kymo_value_add_string(all, "links", link);
+	else
+		printf("babeltrace2 --input-format=lttng-live %s%s\n", cli_safe(s->cli, link),
+			note);
+}
+
 static void print_links(struct served *s, const struct sockaddr_storage *address)
 {
+	_cleanup_value_ struct kymo_value *all = kymo_value_new();
+	struct ky_buf link = {0};
 	char host[INET6_ADDRSTRLEN] = "localhost", port[16] = "";
 	unsigned number;
 
@@ -190,12 +202,23 @@ static void print_links(struct served *s, const struct sockaddr_storage *address
 	if (number != DEFAULT_PORT)
 		snprintf(port, sizeof(port), ":%u", number);
 	refresh(&s->live);
-	for (size_t i = 0; i < s->live.n_sessions; i++)
-		printf("babeltrace2 --input-format=lttng-live net://%s%s/host/%s/%s\n", host, port,
-			s->live.host, cli_safe(s->cli, s->live.sessions[i].name));
-	if (s->dirs.n)
-		printf("babeltrace2 --input-format=lttng-live net://%s%s lists all\n", host, port);
-	printf("^C ends\n");
+	kymo_value_set_list(all, "links");
+	for (size_t i = 0; i < s->live.n_sessions; i++) {
+		link.len = 0;
+		ky_buf_printf(&link, "net://%s%s/host/%s/%s", host, port, s->live.host,
+			s->live.sessions[i].name);
+		print_link(s, all, link.data ? link.data : "", "");
+	}
+	if (s->dirs.n) {
+		link.len = 0;
+		ky_buf_printf(&link, "net://%s%s", host, port);
+		print_link(s, all, link.data ? link.data : "", " lists all");
+	}
+	ky_buf_deinit(&link);
+	if (s->cli->json)
+		cli_result(s->cli, all);
+	else
+		printf("^C ends\n");
 	fflush(stdout);
 }
 

@@ -230,6 +230,19 @@ static int load_server(struct cli *cli, const struct ky_web_ops **ret)
 	return *ret ? CLI_OK : cli_fail(cli, "failed", "cannot load the web server: %s", dlerror());
 }
 
+static void print_link(const struct site *s, const char *link)
+{
+	if (s->cli->json) {
+		_cleanup_value_ struct kymo_value *result = kymo_value_new();
+
+		kymo_value_set_string(result, "link", link);
+		cli_result(s->cli, result);
+	} else {
+		printf("%s%s\nopen this link in a browser of this machine; ^C ends\n",
+			*s->session ? "live: " : "", link);
+	}
+}
+
 /* Serves until a signal comes. */
 static int serve(struct site *s, const struct ky_web_ops *ops)
 {
@@ -252,8 +265,7 @@ static int serve(struct site *s, const struct ky_web_ops *ops)
 			"bad address '%s': write a number and a port, as 127.0.0.1:8080", where);
 	if (e < 0)
 		return cli_fail(s->cli, "failed", "cannot listen on %s: %s", where, strerror(-e));
-	printf("%s%s\nopen this link in a browser of this machine; ^C ends\n",
-		*s->session ? "live: " : "", ops->link(web));
+	print_link(s, ops->link(web));
 	fflush(stdout);
 	sigwait(&signals, &got);
 	__atomic_store_n(&s->ends, true, __ATOMIC_RELAXED);

@@ -9,6 +9,7 @@ shown, but counted: shown + counted = emitted.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -111,6 +112,19 @@ def test_while_recording(k):
     shown = viewer.finish()
     equal(count(trace), 14000, "events emitted")
     check_same(shown, live.end(), trace)
+
+
+def test_json(k):
+    """With --json, the links are one object."""
+    k.start_daemon()
+    k.record("*")
+    process = subprocess.Popen([CLI, "live", "s", "--listen=127.0.0.1:0", "--json"], env=k.env, stdout=subprocess.PIPE, text=True)
+    k.started.append(process)
+    result = json.loads(process.stdout.readline())
+    check(result["ok"] and re.fullmatch(r"net://localhost:\d+/host/[^/]+/s", result["links"][0]), result)
+    process.send_signal(signal.SIGTERM)
+    equal((process.communicate(timeout=TIMEOUT)[0], process.returncode), ("", 0), "the rest of the output, exit status")
+    k.kymo("destroy", "s")
 
 
 def test_busy_streams(k):

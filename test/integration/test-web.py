@@ -38,9 +38,9 @@ def serving(k, *args):
     """Runs kymo web; yields its link."""
     web = subprocess.Popen([CLI, "web", *map(str, args)], env=k.env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        link = re.search(r"http://\S+/", web.stdout.readline() or web.stderr.read())
-        check(link, "kymo web prints no link")
-        yield link[0]
+        line = web.stdout.readline() or web.stderr.read()
+        link = json.loads(line)["link"] if "--json" in args else re.search(r"http://\S+/", line)[0]
+        yield link
         equal(web.poll(), None, "kymo web")
     finally:
         web.send_signal(signal.SIGINT)
@@ -61,6 +61,11 @@ def test_libraries(k):
     """Only kymo web loads the web server and its libraries: the other commands start faster."""
     libraries = k.run([CLI], env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
     check("libc.so" in libraries and "libmicrohttpd" not in libraries, libraries)
+
+
+def test_json(k):
+    with serving(k, make_trace(k), "--json") as link:
+        equal(ask(link)[0], 200, "status of the link in the JSON object")
 
 
 def test_page(k):
