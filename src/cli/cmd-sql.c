@@ -27,6 +27,7 @@ struct session {
 	struct ky_tables tables;
 	struct ky_sql_symbols symbols;
 	bool is_prompted; /* a person types */
+	bool ends;	  /* .quit was read */
 };
 
 /* --- what a statement may do --- */
@@ -205,23 +206,28 @@ static void print_schema(struct session *s, const char *pattern)
 	}
 }
 
-/* ".tables", ".schema [NAME]", ".quit". Returns false at the end. */
-static bool run_dot(struct session *s, char *line)
+/* ".tables", ".schema [NAME]", ".help", ".quit". */
+static int run_dot(struct session *s, char *line)
 {
 	char *rest = line, *word = strsep(&rest, " \n"), *name = rest ? strsep(&rest, " \n") : NULL;
 
-	if (!strcmp(word, ".quit") || !strcmp(word, ".exit"))
-		return false;
+	s->ends = !strcmp(word, ".quit") || !strcmp(word, ".exit");
+	if (s->ends)
+		return CLI_OK;
+	if (s->cli->json)
+		return cli_usage(s->cli, "--json takes a statement of SQL, not %s", word);
 	if (!strcmp(word, ".tables"))
 		print_tables(s);
 	else if (!strcmp(word, ".schema"))
 		print_schema(s, name && *name ? name : NULL);
-	else
+	else if (!strcmp(word, ".help"))
 		printf(".tables        the names of the tables\n"
 		       ".schema [NAME] their columns\n"
 		       ".quit          the end, as ^D\n"
 		       "SELECT ...;    a statement, which ';' ends\n");
-	return true;
+	else
+		return cli_usage(s->cli, "unknown command '%s': .help lists all", word);
+	return CLI_OK;
 }
 
 static void show_prompt(const struct session *s, bool is_continued)
@@ -246,7 +252,8 @@ static int run_input(struct session *s)
 	show_prompt(s, false);
 	while ((!r || s->is_prompted) && getline(&line, &size, stdin) >= 0) {
 		if (!text.len && *line == '.') {
-			if (!run_dot(s, line))
+			r = run_dot(s, line);
+			if (s->ends)
 				break;
 		} else {
 			ky_buf_puts(&text, line);
@@ -257,6 +264,8 @@ static int run_input(struct session *s)
 		}
 		show_prompt(s, text.len);
 	}
+	if (ferror(stdin) && !r)
+		r = cli_fail(s->cli, "failed", "cannot read standard input: %s", strerror(errno));
 	if (text.len && !text.error && (!r || s->is_prompted))
 		r = run_text(s, text.data);
 	if (s->is_prompted)
@@ -325,9 +334,11 @@ static int run_sql(struct cli *cli)
 	if (!r)
 		r = open_database(&s);
 	if (!r && text && *text == '.')
-		run_dot(&s, text);
+		r = run_dot(&s, text);
 	else if (!r)
 		r = text ? run_text(&s, text) : run_input(&s);
+	if (!r && cli->json && !cli->printed)
+		r = cli_usage(cli, "--json takes one statement: none is given");
 	sqlite3_close(s.db);
 	if (s.symbols.symbols)
 		ky_symbols_report(s.symbols.symbols, warn, cli);

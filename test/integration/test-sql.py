@@ -8,6 +8,7 @@ tables with the same rows.
 import csv
 import io
 import json
+import os
 import pathlib
 import random
 import sqlite3
@@ -275,6 +276,15 @@ def test_errors(k):
     equal((failed["ok"], failed["code"]), (False, "failed"), "JSON of a failure")
     k.kymo("sql", k.top / "missing", status=1)
     k.kymo("--json", "sql", trace, "SELECT 1; SELECT 2", status=None)
+    for arguments, text, status, error in ((["--json", trace, ".tables"], "", 2, "--json takes a statement"),
+            (["--json", trace], "", 2, "--json takes one statement"), ([trace, ".nosuch"], "", 2, "unknown command '.nosuch'"),
+            ([trace], ".nosuch\n", 2, "unknown command '.nosuch'"), ([trace, ".quit"], "", 0, ""), ([trace], ".quit\n.nosuch\n", 0, "")):
+        done = k.run([CLI, "sql", *arguments], input=text, status=status)
+        check(error in done.stderr, done.stderr)
+    directory = os.open("/", os.O_RDONLY)
+    done = k.run([CLI, "sql", trace], stdin=directory, status=1)
+    os.close(directory)
+    check("cannot read standard input: Is a directory" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":
