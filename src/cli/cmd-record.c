@@ -538,7 +538,7 @@ static int add_samples(struct recording *rec)
 		return CLI_FAILED;
 	if (!cli_has(rec->cli, "sample"))
 		return CLI_OK;
-	if (given && *given) {
+	if (given) {
 		hz = strtoull(given, &end, 10);
 		if (*given < '0' || *given > '9' || *end || !hz || hz > UINT32_MAX)
 			return cli_usage(rec->cli,
