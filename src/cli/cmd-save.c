@@ -58,14 +58,16 @@ static int write_file(struct cli *cli, const char *path, const char *text)
 {
 	bool force = cli_has(cli, "force");
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
-	bool failed = fd < 0 || dprintf(fd, "%s\n", text) < 0;
+	int error = fd < 0 || dprintf(fd, "%s\n", text) < 0 ? errno : 0;
 
-	if (fd >= 0 && close(fd) < 0)
-		failed = true;
-	if (failed && fd < 0 && errno == EEXIST)
+	if (fd >= 0 && close(fd) < 0 && !error)
+		error = errno;
+	if (fd >= 0 && error && !force)
+		unlink(path);
+	if (fd < 0 && error == EEXIST)
 		return cli_fail(cli, "exists", "%s exists already: --force overwrites it", path);
-	return failed ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(errno))
-		      : CLI_OK;
+	return error ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(error))
+		     : CLI_OK;
 }
 
 static int write_profile(struct cli *cli, struct json_object *profile)

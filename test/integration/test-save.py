@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import kymotest
-from kymotest import Skip, SOURCE, check, equal, rounds, wait_for
+from kymotest import CLI, Skip, SOURCE, check, equal, rounds, wait_for
 
 SCHEMA = SOURCE / "docs" / "sessions.schema.json"
 VALIDATE = "import json, sys, jsonschema; jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))"
@@ -223,6 +223,16 @@ def test_directory_of_the_daemon(k):
     k.kymo("stop", "-a")
     for s in k.kymo_json("list")["sessions"]:
         equal(k.kymo_json("status", s["name"])["session"]["recorded"], 10, f"events of {s['name']}")
+
+
+def test_failed_save(k):
+    """A file that cannot be written completely is removed, so that the same command can follow."""
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    path = k.top / "s.json"
+    done = k.run(["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", CLI, "save", "s", "-o", path], status=1)
+    check("File too large" in done.stderr and not path.exists(), done.stderr)
+    k.kymo("save", "s", "-o", path)
 
 
 def test_daemon_ends_first(k):
