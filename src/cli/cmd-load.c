@@ -147,25 +147,35 @@ static int is_profile(const struct dirent *e)
 	return e->d_name[0] != '.' && len > 5 && !strcmp(e->d_name + len - 5, ".json");
 }
 
-/* Loads each *.json of a directory, in the order of their names, also after one that fails. */
+/*
+ * Loads each *.json of a directory, in the order of their names, also after one that fails: the
+ * JSON object says both.
+ */
 static int load_directory(
 	struct cli *cli, struct kymo_ctl *ctl, const char *dir, struct kymo_value *loaded)
 {
 	struct dirent **names;
-	int n = scandir(dir, &names, is_profile, alphasort), code = CLI_OK;
+	int n = scandir(dir, &names, is_profile, alphasort), n_failed = 0;
 
 	if (n < 0)
 		return cli_fail(cli, "failed", "%s: %s", dir, strerror(errno));
+	cli->printed = true; /* errors of files go to stderr only */
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];
 
 		if (snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < PATH_MAX &&
 			load_file(cli, ctl, path, loaded) != CLI_OK)
-			code = CLI_FAILED;
+			n_failed++;
 		free(names[i]);
 	}
 	free(names);
-	return code;
+	cli->printed = false;
+	if (n_failed) {
+		kymo_value_set_bool(loaded, "ok", false);
+		kymo_value_set_string(loaded, "code", "failed");
+		kymo_value_set_string(loaded, "error", "some profiles were not loaded completely");
+	}
+	return n_failed ? CLI_FAILED : CLI_OK;
 }
 
 static int run_load(struct cli *cli)
@@ -191,7 +201,7 @@ static int run_load(struct cli *cli)
 	kymo_value_set_list(loaded, "sessions");
 	code = is_directory(path) ? load_directory(cli, ctl, path, loaded)
 				  : load_file(cli, ctl, path, loaded);
-	if (!code && cli->json)
+	if (cli->json && (!code || kymo_value_get(loaded, "error")))
 		cli_result(cli, loaded);
 	return code;
 }

@@ -302,10 +302,10 @@ static int check_member(
 		names[i++] = m->name;
 	near = m->name ? NULL : cli_nearest(name, names);
 	if (!m->name)
-		return fail_at(l, "usage", "unknown member '%s'%s%s%s", name,
+		return fail_at(l, "failed", "unknown member '%s'%s%s%s", name,
 			near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return has_type(m, v) ? CLI_OK
-			      : fail_at(l, "usage", "'%s' must be %s", name, types[m->type]);
+			      : fail_at(l, "failed", "'%s' must be %s", name, types[m->type]);
 }
 
 static int check_members(struct loader *l, struct json_object *o, const struct member *members)
@@ -313,7 +313,7 @@ static int check_members(struct loader *l, struct json_object *o, const struct m
 	int code = CLI_OK;
 
 	if (!json_object_is_type(o, json_type_object))
-		return fail_at(l, "usage", "this must be an object, { ... }");
+		return fail_at(l, "failed", "this must be an object, { ... }");
 	json_object_object_foreach(o, name, v)
 	{
 		size_t len = enter(l, name);
@@ -360,7 +360,7 @@ static int put_as(struct loader *l, struct kymo_value *params, struct json_objec
 	case json_type_int:
 		if (json_object_get_int64(v) < 0) {
 			len = enter(l, name);
-			r = fail_at(l, "usage", "'%s' cannot be negative", name);
+			r = fail_at(l, "failed", "'%s' cannot be negative", name);
 			leave(l, len);
 			return r;
 		}
@@ -374,7 +374,7 @@ static int put_as(struct loader *l, struct kymo_value *params, struct json_objec
 			e = json_object_array_get_idx(v, i);
 			len = enter_element(l, name, i);
 			if (!json_object_is_type(e, json_type_string))
-				r = fail_at(l, "usage", "this must be a string");
+				r = fail_at(l, "failed", "this must be a string");
 			leave(l, len);
 			if (r)
 				return r;
@@ -462,7 +462,7 @@ static int enable_rule(struct loader *l, const char *channel, struct json_object
 	int code = check_members(l, rule, rule_members);
 
 	if (!code && !*string_of(rule, "pattern"))
-		code = fail_at(l, "usage", "a rule needs a 'pattern'");
+		code = fail_at(l, "failed", "a rule needs a 'pattern'");
 	if (code)
 		return code;
 	params = rule_params(l, channel, rule);
@@ -562,7 +562,7 @@ static int load_channel(struct loader *l, struct json_object *channel)
 
 	l->kernel = !strcmp(string_of(channel, "domain"), "kernel");
 	if (!code && !*string_of(channel, "name"))
-		code = fail_at(l, "usage", "a channel needs a 'name'");
+		code = fail_at(l, "failed", "a channel needs a 'name'");
 	if (!code)
 		code = enable_channel(l, channel);
 	if (!code && count_of(channel, "contexts"))
@@ -631,7 +631,7 @@ static int add_trigger(struct loader *l, struct json_object *trigger)
 	int code = check_members(l, trigger, trigger_members);
 
 	if (!code && (!*string_of(trigger, "when") || !*string_of(trigger, "do")))
-		code = fail_at(l, "usage", "a trigger needs 'when' and 'do'");
+		code = fail_at(l, "failed", "a trigger needs 'when' and 'do'");
 	if (!code)
 		code = params ? put_as(l, params, trigger, "name", "trigger") : CLI_FAILED;
 	if (!code)
@@ -676,7 +676,7 @@ static int choose_output(struct loader *l, struct json_object *session, char *ou
 	cli_format_date(date, sizeof(date));
 	n = snprintf(output, PATH_MAX, "%.*s%s%s", (int)(star ? star - path : (int)strlen(path)),
 		path, star ? date : "", star ? star + 1 : "");
-	return n < PATH_MAX ? CLI_OK : fail_at(l, "usage", "the path of 'output' is too long");
+	return n < PATH_MAX ? CLI_OK : fail_at(l, "failed", "the path of 'output' is too long");
 }
 
 static int create(struct loader *l, struct json_object *session)
@@ -707,7 +707,7 @@ static int enter_state(struct loader *l, struct json_object *session)
 
 	if (!code && *state && strcmp(state, "started") != 0 && strcmp(state, "paused") != 0 &&
 		strcmp(state, "stopped") != 0)
-		code = fail_at(l, "usage",
+		code = fail_at(l, "failed",
 			"unknown state '%s': use \"started\", \"paused\" or \"stopped\"", state);
 	if (!code && (!strcmp(state, "started") || !strcmp(state, "paused")))
 		code = request(l, "start", params);
@@ -777,7 +777,7 @@ static int load_session(struct loader *l, struct json_object *session, struct ky
 	if (!code)
 		l->session = l->options->name ? l->options->name : string_of(session, "name");
 	if (!code && !*l->session)
-		code = fail_at(l, "usage", "a session needs a 'name'");
+		code = fail_at(l, "failed", "a session needs a 'name'");
 	if (!code && l->options->missing)
 		code = find_session(l->cli, l->ctl, l->session, &exists);
 	if (!code && l->options->force)
@@ -813,7 +813,7 @@ static int load_sessions(struct loader *l, struct json_object *profile, struct k
 		code = fail_at(l, "unsupported", "'version' must be %d", PROFILE_VERSION);
 	n = code ? 0 : count_of(profile, "sessions");
 	if (n > 1 && (l->options->name || l->options->output))
-		code = fail_at(l, "usage",
+		code = fail_at(l, "failed",
 			"there are several sessions: they keep their names and outputs");
 	for (size_t i = 0; i < n && !code; i++) {
 		size_t len = enter_element(l, "sessions", i);
@@ -840,7 +840,7 @@ static struct json_object *parse(struct cli *cli, const char *path, const char *
 	if (!o) {
 		for (size_t i = 0; i < json_tokener_get_parse_end(t) && text[i]; i++)
 			line += text[i] == '\n';
-		cli_fail(cli, "usage", "%s:%u: this is no JSON: %s", path, line,
+		cli_fail(cli, "failed", "%s:%u: this is no JSON: %s", path, line,
 			json_tokener_error_desc(json_tokener_get_error(t)));
 	}
 	json_tokener_free(t);

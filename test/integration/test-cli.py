@@ -62,12 +62,15 @@ def test_usage_is_2(k):
     """Exit status 2 and code "usage" always occur together, whichever part finds the mistake."""
     k.start_daemon()
     k.kymo("create", "s", "--no-output")
+    bad = k.top / "bad.json"
+    bad.write_text("{")
     for args in (("enable-event", "a", "-l", "LOUD"), ("enable-event", "a:b", "-f", "a &&"), ("enable-channel", "c", "--switch-timer=-1"),
         ("enable-channel", "c", "--subbuf-size=abc"), ("set", "x=1"), ("create", ".."), ("stop", "absent"), ("enable-event", "--kernel", "a"),
-        ("start", "--frobnicate"), ("create", "s")):
+        ("start", "--frobnicate"), ("create", "s"), ("load", bad)):
         done = k.run([CLI, "--json", *args], status=(1, 2))
         code = json.loads(done.stdout)["code"]
         equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
+    equal(code, "failed", "code of a file that is no profile")
 
 
 def test_refused_as_a_whole(k):

@@ -225,6 +225,20 @@ def test_directory_of_the_daemon(k):
         equal(k.kymo_json("status", s["name"])["session"]["recorded"], 10, f"events of {s['name']}")
 
 
+def test_directory_json(k):
+    """The object names the loaded sessions, also if a profile is refused."""
+    k.start_daemon()
+    directory = k.top / "profiles"
+    directory.mkdir()
+    for name in ("one", "two"):
+        (directory / f"{name}.json").write_text(profile(k, name))
+    (directory / "bad.json").write_text("{")
+    done = k.kymo("--json", "load", directory, status=1)
+    result = json.loads(done.stdout)
+    equal((result["ok"], result["code"], result["sessions"]), (False, "failed", ["one", "two"]), "result")
+    check("bad.json:1: this is no JSON" in done.stderr, done.stderr)
+
+
 def test_failed_save(k):
     """A file that cannot be written completely is removed, so that the same command can follow."""
     k.start_daemon()
