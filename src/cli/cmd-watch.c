@@ -151,6 +151,8 @@ static int run_watch(struct cli *cli)
 	uint64_t count = UINT64_MAX;
 	int code;
 
+	if (cli_arg(cli, 0) && cli_has(cli, "session"))
+		return cli_usage(cli, "either NAME or --session=NAME, not both");
 	if (given && (ky_parse_number(given, INT64_MAX, &count) < 0 || !count))
 		return cli_usage(cli, "bad number of messages '%s'", given);
 	code = cli_connect(cli, &ctl);

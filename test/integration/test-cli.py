@@ -71,6 +71,8 @@ def test_usage_is_2(k):
         code = json.loads(done.stdout)["code"]
         equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
     equal(code, "failed", "code of a file that is no profile")
+    k.kymo("regenerate", "statedump", status=1)
+    check("not both" in k.kymo("watch", "--session=s", "absent", status=2).stderr, "two names of a session")
 
 
 def test_refused_as_a_whole(k):

@@ -86,7 +86,7 @@ enum outcome run_regenerate(struct request *r)
 		return request_refuse(
 			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
 	if (r->session->state != SESSION_STARTED)
-		return request_refuse(r, "usage",
+		return request_refuse(r, "failed",
 			"session '%s' is not started: applications record their state when it is ('kymo start')",
 			r->session->name);
 	kernel_dump_state(r->session);
