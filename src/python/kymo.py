@@ -28,6 +28,7 @@ A Trace may be used by several threads, an iteration by one at a time.
 import collections
 import contextlib
 import ctypes
+import operator
 import os
 import pathlib
 import sqlite3
@@ -124,11 +125,19 @@ def check(result, error=None, what="cannot read the trace"):
 
 
 def encode(text):
-    return text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
+    data = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise Error(f"a NUL in {text!r}")
+    return data
 
 
 def decode(data):
     return data.decode("utf-8", "surrogateescape")
+
+
+def limit(time, default):
+    """Returns a time, or the nearest one that the library takes."""
+    return default if time is None else max(INT64_MIN, min(operator.index(time), INT64_MAX))
 
 
 # ---- rows
@@ -252,7 +261,7 @@ class Query:
         error = ReaderError()
         if patterns is not None:
             check(LIB.kymo_query_events(self.handle, encode(patterns)), what=f"bad pattern in {patterns!r}")
-        check(LIB.kymo_query_time(self.handle, INT64_MIN if begin is None else begin, INT64_MAX if end is None else end))
+        check(LIB.kymo_query_time(self.handle, limit(begin, INT64_MIN), limit(end, INT64_MAX)))
         if expression is not None:
             check(LIB.kymo_query_filter(self.handle, encode(expression), byref(error)), error, what="bad filter")
 

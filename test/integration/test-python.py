@@ -258,6 +258,13 @@ def test_errors(k):
     raises(kymo.Error, "character 6", lambda: list(t.events(filter="n == ")))
     raises(kymo.Error, "bad pattern", lambda: list(t.events(",", "x")))
     raises(kymo.Error, "column", lambda: list(t.events(None, "")))
+    for begin, end, n in ((2**70, None, 0), (-(2**70), 2**70, 24), (None, -(2**70), 0)):
+        equal(len(list(t.events(begin=begin, end=end))), n, f"events from {begin} to {end}")
+    for begin in ("x", 1.5):
+        raises(TypeError, "integer", lambda begin=begin: list(t.events(begin=begin)))
+    for function in (lambda: kymo.open(f"{trace}\0x"), lambda: list(t.events("a:*\0x")), lambda: list(t.events(filter="n == 3\0x")),
+            lambda: list(t.events(None, "n\0x")), lambda: list(t.latency("a:b", "c:d\0"))):
+        raises(kymo.Error, "a NUL in", function)
     answers.Trace(answers.SPAN_EVENTS).write(k.top / "empty")
     t = kymo.open(k.top / "empty")
     equal((list(t.events()), list(t.spans()), t.begin, t.discarded), ([], [], None, 0), "an empty trace")
