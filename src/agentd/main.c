@@ -19,6 +19,7 @@
 #include "base/standard-files.h"
 #include "svc/log.h"
 #include "svc/loop.h"
+#include "svc/print.h"
 
 #define AGENTS_MAX	1024u
 #define USER_AGENTS_MAX 256u /* of one user */
@@ -361,11 +362,6 @@ static int run_agent(const char *path)
 	return ret;
 }
 
-static void __attribute__((noreturn)) say(const char *text)
-{
-	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
 	const char *arg = argc == 2 ? argv[1] : "";
@@ -373,9 +369,9 @@ int main(int argc, char **argv)
 	ky_occupy_standard_files();
 	ky_log_init("kymo-agentd", KY_LOG_INFO);
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
-		say(help);
+		ky_print_and_exit(help);
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
-		say("kymo-agentd " KYMO_VERSION "\n");
+		ky_print_and_exit("kymo-agentd " KYMO_VERSION "\n");
 	if (!*arg || *arg == '-') {
 		fputs("kymo-agentd: one argument, a file, is needed; try 'kymo-agentd --help'\n",
 			stderr);

@@ -15,6 +15,7 @@
 #include "base/standard-files.h"
 #include "collectd/uevents.h"
 #include "svc/log.h"
+#include "svc/print.h"
 
 static const char help[] =
 	"kymo-collectd - record the state of the system\n"
@@ -127,11 +128,6 @@ static int run_collector(const char *fifo)
 	return ret;
 }
 
-static void __attribute__((noreturn)) say(const char *text)
-{
-	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
 static void __attribute__((noreturn)) usage(const char *why)
 {
 	if (why)
@@ -172,9 +168,9 @@ static void parse_options(int argc, char **argv)
 				leave_out(name);
 			break;
 		case 'h':
-			say(help);
+			ky_print_and_exit(help);
 		case 'V':
-			say("kymo-collectd " KYMO_VERSION "\n");
+			ky_print_and_exit("kymo-collectd " KYMO_VERSION "\n");
 		default:
 			usage(NULL);
 		}

@@ -17,32 +17,30 @@
 #include "consumerd/recovery.h"
 #include "svc/become.h"
 #include "svc/log.h"
+#include "svc/print.h"
 #include "svc/sigbus.h"
 #include "svc/unix.h"
 
 #define DAEMON_FD 3
 #define SLICE_NS  100000
 
-static void usage(void)
-{
-	printf("kymo-consumerd - write the trace of one session\n"
-	       "\n"
-	       "Usage: kymo-consumerd [-v|--verbose] [--owner=UID:GID]\n"
-	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
-	       "\n"
-	       "kymo-sessiond starts it, and sends its orders over a socket, descriptor %d.\n"
-	       "'kymo recover' starts it with --recover; paths are absolute then.\n"
-	       "\n"
-	       "Options:\n"
-	       "      --owner=UID:GID   become this user first\n"
-	       "      --recover=DIR     complete a trace from the buffers that 'kymo create --shm-path=DIR'\n"
-	       "                        left, and print one line about it\n"
-	       "      --output=TRACE    with --recover: write a new trace, and leave DIR unchanged\n"
-	       "  -v, --verbose         log more\n"
-	       "  -h, --help            show this help\n"
-	       "  -V, --version         show the version\n",
-		DAEMON_FD);
-}
+static const char help[] =
+	"kymo-consumerd - write the trace of one session\n"
+	"\n"
+	"Usage: kymo-consumerd [-v|--verbose] [--owner=UID:GID]\n"
+	"       kymo-consumerd --recover=DIR [--output=TRACE]\n"
+	"\n"
+	"kymo-sessiond starts it, and sends its orders over a socket, descriptor 3.\n"
+	"'kymo recover' starts it with --recover; paths are absolute then.\n"
+	"\n"
+	"Options:\n"
+	"      --owner=UID:GID   become this user first\n"
+	"      --recover=DIR     complete a trace from the buffers that 'kymo create --shm-path=DIR'\n"
+	"                        left, and print one line about it\n"
+	"      --output=TRACE    with --recover: write a new trace, and leave DIR unchanged\n"
+	"  -v, --verbose         log more\n"
+	"  -h, --help            show this help\n"
+	"  -V, --version         show the version\n";
 
 /* Descriptor 3, if it is a SOCK_SEQPACKET socket: made non-blocking and close-on-exec. Or -1. */
 static int get_socket(void)
@@ -167,8 +165,7 @@ int main(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "hvV", options, NULL)) != -1) {
 		switch (opt) {
 		case 'h':
-			usage();
-			return 0;
+			ky_print_and_exit(help);
 		case 'v':
 			level = KY_LOG_DEBUG;
 			break;
@@ -182,8 +179,7 @@ int main(int argc, char **argv)
 			owner = optarg;
 			break;
 		case 'V':
-			printf("kymo-consumerd %s\n", KYMO_VERSION);
-			return 0;
+			ky_print_and_exit("kymo-consumerd " KYMO_VERSION "\n");
 		default:
 			return 2;
 		}

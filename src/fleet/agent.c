@@ -15,6 +15,7 @@
 #include "fleet/upload.h"
 #include "ship/pace.h"
 #include "svc/log.h"
+#include "svc/print.h"
 
 #define EXPIRE_NS ((uint64_t)10000000000) /* between two looks for snapshots whose time is over */
 #define RETRY_NS  ((uint64_t)1000000000)
@@ -192,11 +193,6 @@ static void __attribute__((noreturn)) run(struct agent *a)
 	}
 }
 
-static void __attribute__((noreturn)) say(const char *text)
-{
-	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
 static int usage(void)
 {
 	fputs("kymo-agent: one file at most is expected; try 'kymo-agent --help'\n", stderr);
@@ -212,9 +208,9 @@ int main(int argc, char **argv)
 	ky_occupy_standard_files();
 	ky_log_init("kymo-agent", KY_LOG_INFO);
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
-		say(help);
+		ky_print_and_exit(help);
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
-		say("kymo-agent " KYMO_VERSION "\n");
+		ky_print_and_exit("kymo-agent " KYMO_VERSION "\n");
 	if (argc > 2 || *arg == '-')
 		return usage();
 	signal(SIGPIPE, SIG_IGN);

@@ -11,6 +11,7 @@
 #include "fleet/fleet.h"
 #include "fleet/ids.h"
 #include "svc/log.h"
+#include "svc/print.h"
 
 #define HOSTS_US    ((uint64_t)10000000)
 #define SESSIONS_US ((uint64_t)30000000)
@@ -475,11 +476,6 @@ static int run_action(struct fleet *f, const char *action)
 	return run_sessions(f, action);
 }
 
-static void __attribute__((noreturn)) print(const char *text)
-{
-	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
 static int run_request(const struct kymo_value *request)
 {
 	struct fleet f = {
@@ -510,9 +506,9 @@ int main(int argc, char **argv)
 
 	ky_occupy_standard_files();
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
-		print(help);
+		ky_print_and_exit(help);
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
-		print("kymo-fleet " KYMO_VERSION "\n");
+		ky_print_and_exit("kymo-fleet " KYMO_VERSION "\n");
 	request = *arg == '{' ? json_tokener_parse(arg) : NULL;
 	if (!json_object_is_type(request, json_type_object)) {
 		fputs("kymo-fleet: started by 'kymo fleet', not by hand\n", stderr);

@@ -13,6 +13,7 @@
 #include "sessiond/preset.h"
 #include "svc/log.h"
 #include "svc/precedence.h"
+#include "svc/print.h"
 #include "svc/sigbus.h"
 
 #define PROGRAM "kymo-sessiond"
@@ -96,11 +97,6 @@ static void __attribute__((noreturn)) usage(const char *why)
 	exit(2);
 }
 
-static void __attribute__((noreturn)) say(const char *text)
-{
-	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
 static void parse_options(int argc, char **argv, struct daemon_options *o)
 {
 	enum ky_log_level level = KY_LOG_INFO;
@@ -153,9 +149,9 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			o->pidfile = optarg;
 			break;
 		case 'h':
-			say(help);
+			ky_print_and_exit(help);
 		case 'V':
-			say(PROGRAM " " KYMO_VERSION "\n");
+			ky_print_and_exit(PROGRAM " " KYMO_VERSION "\n");
 		default:
 			usage(NULL);
 		}

@@ -12,7 +12,7 @@ import signal
 import subprocess
 
 import kymotest
-from kymotest import CLI, check, equal, read_trace, wait_for
+from kymotest import BUILD, CLI, check, equal, read_trace, wait_for
 
 COMMANDS = ["record", "create", "destroy", "start", "stop", "enable-channel", "disable-channel", "enable-event", "disable-event",
     "track", "untrack", "list", "status", "set-session"]
@@ -56,6 +56,15 @@ def test_suggestions(k):
         check("is not supported: " in k.kymo(*options, "list", status=1).stderr, f"{options} in front are refused by name")
     check("is not supported: " in k.kymo("metadata", status=1).stderr, "a command that is refused by name")
     check("'kymo live'" in k.kymo("create", "--live", status=1).stderr, "what there is instead of --live")
+
+
+def test_full_output(k):
+    """Help that cannot be printed is a failure, with one line about it."""
+    for name in ("agentd", "collectd", "consumerd", "sessiond"):
+        for option in ("--help", "--version"):
+            program = BUILD / "src" / name / f"kymo-{name}"
+            done = k.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", program, option], status=1)
+            equal(done.stderr, f"kymo-{name}: cannot write: No space left on device\n", f"{name} {option}")
 
 
 def test_usage_is_2(k):
