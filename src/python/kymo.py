@@ -192,19 +192,25 @@ def first_of(lists):
 class Gate:
     """
     Threads use a reader together, or one thread refreshes it alone. A thread may share the reader
-    again while it does so: the garbage collector can end an iteration anywhere.
+    again while it does so: the garbage collector can end an iteration anywhere. Threads that wait
+    for a refresh come before the next one.
     """
 
     def __init__(self):
-        self.changed = threading.Condition()  # protects both below
+        self.changed = threading.Condition()  # protects all below
         self.users = collections.Counter()  # by thread
+        self.n_waiting = 0  # to share it
         self.owner = None  # the thread that refreshes, or waits until the others have left
 
     @contextlib.contextmanager
     def shared(self):
         me = threading.get_ident()
         with self.changed:
-            self.changed.wait_for(lambda: self.owner in (None, me) or me in self.users)
+            self.n_waiting += 1
+            try:
+                self.changed.wait_for(lambda: self.owner in (None, me) or me in self.users)
+            finally:
+                self.n_waiting -= 1
             self.users[me] += 1
         try:
             yield
@@ -218,7 +224,7 @@ class Gate:
     @contextlib.contextmanager
     def alone(self):
         with self.changed:
-            self.changed.wait_for(lambda: self.owner is None)
+            self.changed.wait_for(lambda: self.owner is None and not self.n_waiting)
             self.owner = threading.get_ident()
         try:
             with self.changed:

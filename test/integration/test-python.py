@@ -237,6 +237,24 @@ def test_refresh_in_threads(k):
     equal(calls[:2], ["kymo_cursor_next", "kymo_reader_refresh"], "order of calls")
 
 
+def test_refresh_is_fair(k):
+    """A thread that waits for a refresh uses the reader before the next one."""
+    gate, order = kymo.Gate(), []
+
+    def share():
+        with gate.shared():
+            order.append("shared")
+
+    thread = threading.Thread(target=share)
+    with gate.alone():
+        thread.start()
+        kymotest.wait_for(lambda: gate.n_waiting, "the thread")
+    with gate.alone():
+        order.append("alone")
+    thread.join()
+    equal(order, ["shared", "alone"], "order")
+
+
 def test_losses(k):
     t = answers.Trace(answers.SPAN_EVENTS)
     t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
