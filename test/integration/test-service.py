@@ -111,6 +111,11 @@ def test_consumer_without_daemon(k):
     k.start_daemon()
 
 
+def unit_words(lines, setting):
+    """The words of a setting of a unit; none if the unit does not have it."""
+    return [word for line in lines if line.startswith(setting + "=") for word in line.partition("=")[2].split()]
+
+
 def test_units(k):
     """The units restart, stop and notify as the tests above assume."""
     for path in ("kymo-sessiond.service.in", "user/kymo-sessiond.service.in"):
@@ -118,6 +123,10 @@ def test_units(k):
         for wanted in ("Type=notify", "KillMode=process", "KillSignal=SIGTERM", "RestartKillSignal=SIGUSR2", "Restart=on-failure",
             "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=restart", "ExecStart=@bindir@/kymo-sessiond --take-over"):
             check(wanted in lines, f"{path}: {wanted} is missing")
+        check("AF_INET" in unit_words(lines, "RestrictAddressFamilies"), f"{path}: kymo-agentd cannot listen")
+        # without it, /proc/kallsyms shows root no address; ProtectKernelLogs= removes it
+        limits = unit_words(lines, "CapabilityBoundingSet")
+        check(not limits or "CAP_SYSLOG" in limits and not unit_words(lines, "ProtectKernelLogs"), f"{path}: no addresses of the kernel")
     lines = (SOURCE / "data" / "kymo-agent.service.in").read_text().splitlines()
     for wanted in ("ExecStart=@bindir@/kymo-agent /etc/kymo/fleet/fleet.conf", "ConditionPathExists=/etc/kymo/fleet/fleet.conf", "Restart=always"):
         check(wanted in lines, f"kymo-agent.service.in: {wanted} is missing")
