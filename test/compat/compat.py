@@ -161,6 +161,7 @@ class Case:
 
 CASES = [
     *(Case(v, v, together, f"{v}:*") for v in ("version0", "version1", "variety")),
+    Case("ended", "ended", together, "ended:*"),
     Case("extended", "extended", together, "extended:*", of_2_13=False),
     *(Case(name, "temporary", together, "temporary:*", text, cplusplus=True, of_2_13=False)
         for name, text in (("temporary", None), ("temporary-filter", 'aside == "aa*" && start == "aa"'))),

@@ -63,7 +63,7 @@ def add_tests():
     libraries have none, and the daemons get the same descriptions and events.
     """
     for case in compat.CASES:
-        everywhere = case.name in ("version0", "version1", "messages", "variety", "extended") or case.cplusplus or case.build in (compat.shared, compat.plugin)
+        everywhere = case.name in ("version0", "version1", "messages", "variety", "extended", "ended") or case.cplusplus or case.build in (compat.shared, compat.plugin)
         for name, compiler in COMPILERS.items():
             if (everywhere or name == "gnu99") and (not case.cplusplus or "cplusplus" in name):
                 function = lambda k, case=case, compiler=compiler: run(k, case, compiler)  # noqa: E731

@@ -210,12 +210,12 @@
 
 #define KYMO__LTTNG_FIELD_TEXT(aside, item, src, n) {KYMO_FIELD_TEXT, 0, 1, aside, (n), #item, NULL},
 #define KYMO__LTTNG_ROOM_TEXT(item, src, n) ((n) <= KYMO__INLINE_MAX ? (n) : 2 * KYMO__INLINE_MAX)
-#define KYMO__LTTNG_PIECES_TEXT 2
+#define KYMO__LTTNG_PIECES_TEXT 2 + KYMO__LTTNG_ZEROS_PIECES
 #define KYMO__LTTNG_PUT_TEXT(item, src, n) kymo__lttng_put_text(&kymo__c, kymo__lttng_bytes(src), (n)),
 
 #define KYMO__LTTNG_FIELD_TEXT_SEQUENCE(aside, item, src, n) {KYMO_FIELD_TEXT_SEQUENCE, 0, 1, aside, 0, #item, NULL},
 #define KYMO__LTTNG_ROOM_TEXT_SEQUENCE(item, src, n) 4 + 2 * KYMO__INLINE_MAX
-#define KYMO__LTTNG_PIECES_TEXT_SEQUENCE 2
+#define KYMO__LTTNG_PIECES_TEXT_SEQUENCE 2 + KYMO__LTTNG_ZEROS_PIECES
 #define KYMO__LTTNG_PUT_TEXT_SEQUENCE(item, src, n) kymo__lttng_put_text_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n)),
 
 /* --- enumerations, classes, events --- */
@@ -314,21 +314,36 @@ static inline __attribute__((__unused__)) const void *kymo__lttng_bytes(const vo
 	return ptr;
 }
 
+/* Padding of texts. Never written; not const, so that it takes no room in the file. */
+#define KYMO__LTTNG_ZEROS	 65536u
+#define KYMO__LTTNG_ZEROS_PIECES 4
+static __attribute__((
+	__unused__)) unsigned char kymo__lttng_zeros[KYMO__LTTNG_ZEROS + KYMO_SCRATCH_SLACK];
+
 /*
- * Puts n bytes of text, with NULs behind its end. The bytes behind its end are not read, unless
- * there are many of them; the program guarantees that they exist.
+ * Puts n bytes of text, with NULs behind its end. The bytes behind its end are not read: they may
+ * not exist.
  */
 static inline __attribute__((__unused__)) void kymo__lttng_put_text(
 	struct kymo__cursor *c, const void *text, size_t n)
 {
 	const void *end = n ? memchr(text, 0, n) : NULL;
 	size_t len = end ? (size_t)((const char *)end - (const char *)text) : n;
+	size_t part;
 
-	if (n - len > KYMO__INLINE_MAX)
-		len = n;
 	kymo__put_bytes(c, text, len);
-	memset(c->p, 0, n - len);
-	c->p += n - len;
+	n -= len;
+	if (n <= KYMO__INLINE_MAX) {
+		memset(c->p, 0, n);
+		c->p += n;
+	} else if (n > KYMO__LTTNG_ZEROS_PIECES * KYMO__LTTNG_ZEROS) {
+		c->len = KYMO__TOO_LARGE;
+	} else {
+		for (; n; n -= part) {
+			part = n < KYMO__LTTNG_ZEROS ? n : KYMO__LTTNG_ZEROS;
+			kymo__put_piece(c, kymo__lttng_zeros, part, KYMO_PIECE_SCRATCH);
+		}
+	}
 }
 
 static inline __attribute__((__unused__)) void kymo__lttng_put_text_sequence(
