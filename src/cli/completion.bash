@@ -50,7 +50,8 @@ _kymo()
 		before=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
 	options=$(_kymo_options "$command")
-	what=$(sed -n "s/^$before=//p" <<<"$options")
+	# The user's word is data: it never becomes a part of a script.
+	what=$(before="$before=" awk 'index($0, ENVIRON["before"]) == 1 { print substr($0, length(ENVIRON["before"]) + 1) }' <<<"$options")
 	if [ -z "$what" ] && [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^\(--[a-z-]*=\{0,1\}\).*/\1/p' <<<"$options")" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
