@@ -64,11 +64,21 @@ static int bad_place(struct cli *cli, const char *place)
 		place);
 }
 
+/* Decimal, hexadecimal or octal, without a sign. */
+static bool parse_offset(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
 /* Divides "elf:PATH:SYMBOL+OFFSET" or "sdt:PATH:PROVIDER:NAME". Paths may have colons. */
 static int parse_target(struct cli *cli, const char *place, struct target *ret)
 {
 	bool is_sdt = !strncmp(place, "sdt:", 4);
-	char text[PATH_MAX + 512], *name, *provider = NULL, *plus = NULL, *end;
+	char text[PATH_MAX + 512], *name, *provider = NULL, *plus = NULL;
 	int r;
 
 	if (is_sdt || !strncmp(place, "elf:", 4))
@@ -85,12 +95,11 @@ static int parse_target(struct cli *cli, const char *place, struct target *ret)
 		*provider++ = '\0';
 	if (name && !is_sdt)
 		plus = strchr(name, '+');
-	if (plus) {
+	if (plus)
 		*plus++ = '\0';
-		ret->offset = strtoull(plus, &end, 0);
-	}
 	if (!name || !*name || !*text || (is_sdt && (!provider || !*provider)) ||
-		(plus && (!*plus || *end)) || strlen(name) >= sizeof(ret->symbol) ||
+		(plus && !parse_offset(plus, &ret->offset)) ||
+		strlen(name) >= sizeof(ret->symbol) ||
 		(provider && strlen(provider) >= sizeof(ret->provider)))
 		return bad_place(cli, place);
 	snprintf(ret->symbol, sizeof(ret->symbol), "%s", name);
@@ -140,8 +149,12 @@ static int add_function(struct cli *cli, const struct target *t, const struct el
 	struct nearest near = {.wanted = t->symbol, .distance = NEAR_LIMIT};
 	char definition[PATH_MAX + 512];
 	uint64_t offset;
+	int r = elf_find_function(e, t->symbol, t->offset, &offset);
 
-	if (elf_find_function(e, t->symbol, &offset) < 0) {
+	if (r == -ERANGE)
+		return cli_fail(cli, "not-found", "%s: function '%s' has no byte %llu", t->path,
+			t->symbol, (unsigned long long)t->offset);
+	if (r < 0) {
 		elf_each_function(e, compare_name, &near);
 		return cli_fail(cli, "not-found", "%s has no function '%s'%s%s%s", t->path,
 			t->symbol, *near.name ? ": did you mean '" : "",
@@ -149,7 +162,7 @@ static int add_function(struct cli *cli, const struct target *t, const struct el
 			*near.name ? "'?" : "");
 	}
 	snprintf(definition, sizeof(definition), "%s %s:0x%llx", name, t->path,
-		(unsigned long long)(offset + t->offset));
+		(unsigned long long)offset);
 	return cli_params_added(cli, kymo_value_add_string(params, "definitions", definition));
 }
 

@@ -150,7 +150,7 @@ struct search {
 	const char *wanted;		       /* NULL: none */
 	void (*each)(void *arg, const char *); /* NULL: none */
 	void *arg;
-	uint64_t address;
+	uint64_t address, size;
 };
 
 static bool is_function(const Elf64_Sym *s)
@@ -181,19 +181,22 @@ static bool search_symbols(void *arg, const struct elf *e, const struct section 
 		if (!search->wanted || strcmp(name, search->wanted) != 0)
 			continue;
 		search->address = sym.st_value;
+		search->size = sym.st_size;
 		return true;
 	}
 	return false;
 }
 
-int elf_find_function(const struct elf *e, const char *name, uint64_t *ret_offset)
+int elf_find_function(
+	const struct elf *e, const char *name, uint64_t distance, uint64_t *ret_offset)
 {
 	struct search search = {.wanted = name};
 
-	if (!each_section(e, &search, search_symbols) ||
-		!find_offset(e, search.address, true, ret_offset))
+	if (!each_section(e, &search, search_symbols))
 		return -ENOENT;
-	return 0;
+	if (distance && distance >= search.size)
+		return -ERANGE;
+	return find_offset(e, search.address + distance, true, ret_offset) ? 0 : -ENOENT;
 }
 
 void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *name), void *arg)

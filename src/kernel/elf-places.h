@@ -27,8 +27,12 @@ struct elf_sdt {
 /* Maps the file. Returns 0, or -errno: -ENOEXEC if it is no program of this kind of machine. */
 int elf_open(struct elf *e, const char *path);
 void elf_close(struct elf *e);
-/* Finds the first instruction of a function. Returns 0 or -ENOENT. */
-int elf_find_function(const struct elf *e, const char *name, uint64_t *ret_offset);
+/*
+ * Finds the place that is `distance` bytes behind the begin of a function. Returns 0, -ENOENT, or
+ * -ERANGE if the function is not so long.
+ */
+int elf_find_function(
+	const struct elf *e, const char *name, uint64_t distance, uint64_t *ret_offset);
 /* Calls each() for the names of all functions. */
 void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *name), void *arg);
 /* Calls each() for all SDT probes. */

@@ -22,16 +22,20 @@ int probed_function(int n)
 static void test_function(void **state)
 {
 	uint8_t there[8];
-	uint64_t offset;
+	uint64_t offset, inside;
 	struct elf e;
 
 	assert_int_equal(elf_open(&e, SELF), 0);
-	assert_int_equal(elf_find_function(&e, "probed_function", &offset), 0);
+	assert_int_equal(elf_find_function(&e, "probed_function", 0, &offset), 0);
 	assert_true(offset + sizeof(there) <= e.size);
 	memcpy(there, (const void *)(uintptr_t)probed_function, sizeof(there));
 	assert_memory_equal(e.data + offset, there, sizeof(there));
-	assert_int_equal(elf_find_function(&e, "no_such_function", &offset), -ENOENT);
-	assert_int_equal(elf_find_function(&e, "memcpy", &offset), -ENOENT); /* another file's */
+	assert_int_equal(elf_find_function(&e, "probed_function", 1, &inside), 0);
+	assert_int_equal(inside, offset + 1);
+	assert_int_equal(elf_find_function(&e, "probed_function", 1 << 20, &inside), -ERANGE);
+	assert_int_equal(elf_find_function(&e, "probed_function", UINT64_MAX, &inside), -ERANGE);
+	assert_int_equal(elf_find_function(&e, "no_such_function", 0, &offset), -ENOENT);
+	assert_int_equal(elf_find_function(&e, "memcpy", 0, &offset), -ENOENT); /* another file's */
 	elf_close(&e);
 }
 
@@ -67,7 +71,7 @@ static void test_damaged(void **state)
 			data[16 + (seed >> 8) % 48] ^= k & 1 ? 0x80 : 0;
 		}
 		memcpy(data, e.data, 16);
-		elf_find_function(&copy, "probed_function", &offset);
+		elf_find_function(&copy, "probed_function", 0, &offset);
 		elf_each_function(&copy, count, &n);
 		elf_each_sdt(&copy, count_sdt, &n);
 	}

@@ -205,7 +205,8 @@ def test_refused(k):
         ("--userspace-probe=/etc/passwd:main", "/etc/passwd is not a 64-bit program or library"),
         ("--userspace-probe=/no/such:main", "/no/such: No such file"),
         ("--userspace-probe=main", "'main' is not a place of a program"),
-        (f"--userspace-probe={PROBED}:main+x", "is not a place of a program"),
+        *((f"--userspace-probe={PROBED}:main+{bad}", "is not a place of a program") for bad in ("", "x", "-1", " 4", "+4", "9" * 30)),
+        (f"--userspace-probe={PROBED}:main+0x10000", "function 'main' has no byte 65536"),
     ]
     if not (TRACING / "kprobe_events").exists():
         refused.append(("--probe=do_nothing", "this kernel has no probes of itself (CONFIG_KPROBE_EVENTS)"))

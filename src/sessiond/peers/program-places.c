@@ -125,7 +125,7 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 		end(socket, "it is not a 64-bit program or library of this machine");
 	if (*t->provider)
 		elf_sdt_places(&e, t->provider, t->symbol, &places, &left_out);
-	else if (!elf_find_function(&e, t->symbol, &offset))
+	else if (!elf_find_function(&e, t->symbol, 0, &offset))
 		ky_buf_printf(&places, " 0x%llx\n", (unsigned long long)offset);
 	if (places.error)
 		end(socket, "it has too many places of that name");
