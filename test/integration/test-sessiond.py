@@ -187,17 +187,19 @@ def test_conflict_is_told(k):
     second.close()
 
 
-def status_of(k, *programs):
-    """Requests the status, while applications reply to the daemon's query for all their events."""
+def ask_meanwhile(k, programs, **request):
+    """Returns the reply to a request, before which each application replies to a query."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(kymotest.TIMEOUT)
         s.connect(str(k.rundir / "control.sock"))
-        s.sendall(b'{"command": "status"}\n')
+        s.sendall(json.dumps(request).encode() + b"\n")
         for program in programs:
-            number, _ = program.expect_query()
-            equal(number, 0, "number of a query for everything")
-            program.answer(0)
+            program.answer(program.expect_query()[0])
         return json.loads(s.makefile().readline())
+
+
+def status_of(k, *programs):
+    return ask_meanwhile(k, programs, command="status")
 
 
 def in_time(attempt):
@@ -471,8 +473,15 @@ def test_bad_descriptions_are_left_out(k):
     program = Program(k, description('a"b'), ORDER, description("x", (UINT, 3, "f")), description("y", (UINT, 8, "a b")),
         description("ok\x1b"), b"")
     equal(program.serve(), {1: 0}, "only the good one is mapped")
+    refused = [w for w in status_of(k, program)["warnings"] if "is not recorded" in w]
+    equal(len(refused), 5, f"refused events in {refused}")
+    ask(k, "create", session="later", output=str(k.traces / "later"))
+    ask_meanwhile(k, [program], command="enable-event", session="later", patterns=["shop:x"])
+    refused = [w for w in ask(k, "status", session="later")["warnings"] if "is not recorded" in w]
+    check(len(refused) == 1 and "'shop:x'" in refused[0], f"refused events in {refused}")
     program.close()
-    ask(k, "destroy")
+    ask(k, "destroy", session="s")
+    ask(k, "destroy", session="later")
 
 
 # ---- control

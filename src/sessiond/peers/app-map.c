@@ -79,16 +79,14 @@ static int grow_array(
 	return 0;
 }
 
-/* Reports the refused event, with its name if the name can be shown. */
-static void complain_of_event(struct app *a, struct ky_bytes bytes, const char *why)
+static int leave_out(struct app *a, struct ky_bytes bytes, const char *why)
 {
+	char name[KY_NAME_MAX + 1];
 	struct ky_desc d;
 
 	ky_desc_open(&d, bytes);
-	if (ky_desc_name_valid(d.provider) && ky_desc_name_valid(d.name))
-		app_complain(a, "event '%s:%s' is left out: %s", d.provider, d.name, why);
-	else
-		app_complain(a, "an event is left out: %s", why);
+	snprintf(name, sizeof(name), "%s:%s", d.provider, d.name);
+	return app_add_left_out(a, name, why);
 }
 
 /* Remembers what event `index` is. When the number stands for another event than before, it is
@@ -100,9 +98,9 @@ static int learn_event(struct app *a, uint32_t index, struct ky_bytes bytes)
 	const char *why = "";
 	int ret = user_intern(a->user, bytes, &d, &why);
 
-	if (ret == -EBADMSG)
-		complain_of_event(a, bytes, why);
-	else if (ret == -EDQUOT)
+	if (ret == -EBADMSG && leave_out(a, bytes, why) < 0)
+		ret = -EDQUOT;
+	if (ret == -EDQUOT)
 		app_complain(
 			a, "an event is left out: applications of its user have too many events");
 	if (ret < 0)

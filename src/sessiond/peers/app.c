@@ -44,27 +44,22 @@ struct app *app_free(struct app *a)
 	return NULL;
 }
 
-/*
- * Reports a fault of the application to the sessions that want its user, and to the log. Does so
- * once, because one line about its events is enough.
- */
 void app_complain(struct app *a, const char *fmt, ...)
 {
 	struct session *s;
 	char text[512];
 	va_list ap;
 
-	if (a->complained)
-		return;
-	a->complained = true;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	ky_warning("application %s (pid %d): %s", a->name, (int)a->pid, text);
+	if (!a->complained)
+		ky_warning("application %s (pid %d): %s", a->name, (int)a->pid, text);
 	ky_list_foreach (s, &a->env->sessions, node)
-		if (session_wants_uid(s, a->user->uid))
+		if (s->number >= a->complained && session_wants_uid(s, a->user->uid))
 			session_notice(
 				s, "application %s (pid %d): %s", a->name, (int)a->pid, text);
+	a->complained = (uint64_t)a->env->last_cookie + 1;
 }
 
 /*
@@ -411,7 +406,7 @@ static int handle_left_out(struct app *a, struct ky_reader *r)
 	struct ky_app_left_out m;
 	int ret = ky_app_left_out_decode(r, &m);
 
-	return ret < 0 ? ret : app_add_left_out(a, &m);
+	return ret < 0 ? ret : app_add_left_out(a, m.event, m.why);
 }
 
 static void app_flushed(struct op *op, int status, const char *message)

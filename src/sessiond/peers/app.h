@@ -55,7 +55,7 @@ struct app {
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool leaves;	       /* to register again */
-	bool complained;       /* one line in the log about its events is enough */
+	uint64_t complained;   /* to sessions with smaller numbers; 0: to none */
 	struct ky_list left_out; /* struct left_out, charged to the user */
 };
 
@@ -190,15 +190,16 @@ int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set
 bool app_can_be_recorded(const struct app *a, struct session *s);
 /*
  * Keeps what the application cannot record, and reports it to the sessions that want it. Ignores it
- * if the user's applications have reported USER_LEFT_OUT_MAX. Returns 0 or -errno.
+ * if it is kept already, and if the user's applications have USER_LEFT_OUT_MAX. Returns 0 or
+ * -errno.
  */
-int app_add_left_out(struct app *a, const struct ky_app_left_out *m);
+int app_add_left_out(struct app *a, const char *event, const char *why);
 /* Reports to the channel's session what its rules want and the application cannot record. */
 void app_note_left_out(const struct app *a, const struct channel *c);
 void app_free_left_out(struct app *a);
 /*
- * Reports which part of the application is not recorded: in the log, and to the sessions that want
- * its user. Does so once for each application.
+ * Reports that the daemon has no room for some events of the application, or cannot speak with it:
+ * in the log, and to the sessions that want its user. Does so once for each of them.
  */
 void app_complain(struct app *a, const char *fmt, ...) KY_PRINTF(2, 3);
 

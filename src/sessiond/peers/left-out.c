@@ -55,24 +55,37 @@ void app_note_left_out(const struct app *a, const struct channel *c)
 		note_one(a, l, c);
 }
 
-int app_add_left_out(struct app *a, const struct ky_app_left_out *m)
+static bool is_noted(const struct app *a, const struct left_out *like)
+{
+	const struct left_out *l;
+
+	ky_list_foreach (l, &a->left_out, node)
+		if (!strcmp(l->event, like->event) && !strcmp(l->why, like->why))
+			return true;
+	return false;
+}
+
+int app_add_left_out(struct app *a, const char *event, const char *why)
 {
 	const struct session *s;
 	const struct channel *c;
-	struct left_out *l;
+	struct left_out *l, copy;
 
 	/* Each is matched when a rule is added: that must be quick. */
 	if (a->user->n_left_out >= USER_LEFT_OUT_MAX)
 		return 0;
+	copy_plain(copy.event, sizeof(copy.event), event);
+	copy_plain(copy.why, sizeof(copy.why), why);
+	if (is_noted(a, &copy))
+		return 0;
 	if (user_charge(a->user, sizeof(*l)) < 0)
 		return -EDQUOT;
-	l = calloc(1, sizeof(*l));
+	l = malloc(sizeof(*l));
 	if (!l) {
 		user_discharge(a->user, sizeof(*l));
 		return -ENOMEM;
 	}
-	copy_plain(l->event, sizeof(l->event), m->event);
-	copy_plain(l->why, sizeof(l->why), m->why);
+	*l = copy;
 	ky_list_append(&a->left_out, &l->node);
 	a->user->n_left_out++;
 	ky_list_foreach (s, &a->env->sessions, node)
