@@ -101,6 +101,15 @@ static bool is_token(const struct ky_web *w, const char *given)
 	return !differs;
 }
 
+/* Compares what a browser calls the server with HOST:PORT: browsers leave the default port out. */
+static bool is_host(const char *given, const char *host)
+{
+	const char *port = strrchr(host, ':');
+	const size_t n = port && !strcmp(port, ":80") ? (size_t)(port - host) : strlen(host);
+
+	return !strcmp(given, host) || (!strncmp(given, host, n) && !given[n]);
+}
+
 /* Returns true unless another page made the request, or another name led to this address. */
 static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
 {
@@ -111,7 +120,7 @@ static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
 	char local[HOST_MAX];
 
 	snprintf(local, sizeof(local), "localhost%s", port ? port : "");
-	if (!host || (strcmp(host, w->host) && strcmp(host, local)))
+	if (!host || (!is_host(host, w->host) && !is_host(host, local)))
 		return false;
 	if (origin && (strncmp(origin, "http://", 7) || strcmp(origin + 7, host)))
 		return false;

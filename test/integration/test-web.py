@@ -19,7 +19,7 @@ import urllib.parse
 
 import kymotest
 from browser import Browser
-from kymotest import APPS, CLI, SANITIZED, check, equal, wait_for
+from kymotest import APPS, CLI, SANITIZED, Skip, check, equal, wait_for
 
 N = 20 if SANITIZED else 200
 
@@ -169,6 +169,28 @@ def test_refused_requests(k):
             equal(ask(link, path)[0], 400, path)
         equal(ask(link, "data?begin=1&end=2")[0], 404, "a time without events")
         equal(ask(link, "../etc/passwd")[0] in (403, 404), True, "another path")
+
+
+def test_default_port(k):
+    """Browsers leave port 80 out of the server's name."""
+    if port_is_used(80):
+        raise Skip("port 80 is used, or for root only")
+    with serving(k, "--listen=127.0.0.1:80", make_trace(k)) as link:
+        for host in ("127.0.0.1", "127.0.0.1:80", "localhost"):
+            equal(ask(link, Host=host)[0], 200, f"the link by {host}")
+            equal(ask(link, Host=host, Origin=f"http://{host}")[0], 200, f"from {host}")
+        for host in ("127.0.0.1:81", "127.0.0", "127.0.0.1:8", "127.0.0.1:"):
+            equal(ask(link, Host=host)[0], 403, f"by {host}")
+
+
+def port_is_used(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
 
 
 def test_garbage(k):
