@@ -56,7 +56,7 @@
 #define kymo_span_end(provider, ...) \
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0) "_end", KYMO_DEBUG_LINE, KYMO__OF_THREAD(__VA_ARGS__))
 #define kymo_span(provider, ...) \
-	const struct kymo_event *KYMO__APPLY_CAT(kymo__span_, __LINE__) \
+	const void *KYMO__APPLY_CAT(kymo__span_, __LINE__) \
 		__attribute__((__cleanup__(kymo__span_leave), __unused__)) = __extension__({ \
 			kymo_span_begin(provider, __VA_ARGS__); \
 			static const struct kymo_field kymo__fields[] = { \
@@ -135,10 +135,14 @@ static inline __attribute__((__unused__)) uint32_t kymo__thread_id(void)
 	return kymo__own_thread_id ? kymo__own_thread_id() : 0;
 }
 
+/*
+ * end: of the event. In a coroutine, the variable is a member of a type that is not hidden, so its
+ * own type may not be hidden, as kymo_event is.
+ */
 static inline __attribute__((__always_inline__, __unused__)) void kymo__span_leave(
-	const struct kymo_event *const *end)
+	const void *const *end)
 {
-	const struct kymo_event *event = *end;
+	const struct kymo_event *event = (const struct kymo_event *)*end;
 
 	if (KYMO__IS_ENABLED(*event->state))
 		KYMO__RECORD(event, span, kymo_u32(span_tid, kymo__thread_id()))

@@ -90,6 +90,19 @@ void f{n}(int n, long l, unsigned long u, double d, struct s s)
     kymo_event(a, b, {field});
 }}
 """
+COROUTINE = """#include <coroutine>
+#include <kymo/span.h>
+struct task {
+    struct promise_type {
+        task get_return_object() { return {}; }
+        std::suspend_never initial_suspend() { return {}; }
+        std::suspend_never final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() {}
+    };
+};
+task work() { kymo_span(a, b); co_await std::suspend_never{}; }
+"""
 PART = re.compile(r"part-(\d+)")
 ERROR = re.compile(r"^(?=.* error: )", re.MULTILINE)
 
@@ -247,6 +260,17 @@ def run(program):
         return subprocess.run(["qemu-i386", program]).returncode
 
 
+def check_coroutine(include):
+    """
+    A span in a coroutine, whose frame has its variables: no warning, as gcc gives it also for
+    system headers. Returns the number of failures.
+    """
+    done = subprocess.run(["g++", "-xc++", "-std=c++20", "-Werror", f"-I{include}", "-c", "-o", os.devnull, "-"], input=COROUTINE, capture_output=True, text=True)
+    if done.returncode:
+        print(f"FAIL coroutine: {done.stderr}")
+    return done.returncode != 0
+
+
 def check_run(compiler, include, source):
     """
     Runs the program with 64 and with 32 bits, and with sanitizers; returns the number of failures.
@@ -300,6 +324,7 @@ def check(installed, include):
     failed += sum(check_mistakes(compiler, include) for compiler in compilers)
     failed += sum(check_widths(compiler, installed) + check_strict(compiler, installed, use) for compiler in compilers)
     failed += sum(check_run(compiler, installed, p) for compiler in compilers for p in programs)
+    failed += check_coroutine(installed)
     return 1 if failed else 0
 
 
