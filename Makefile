@@ -82,7 +82,8 @@ packages-check:
 install: $(BUILD)/build.ninja
 	@scripts/set-prefix $(BUILD) $(PREFIX)
 	@ninja -C $(BUILD)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+	@dir='$(DESTDIR)'; case $$dir in ""|/*) ;; *) dir=$$PWD/$$dir ;; esac; \
+		DESTDIR=$$dir meson install -C $(BUILD) --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 uninstall:

@@ -119,4 +119,16 @@ def test_manual_and_removal(k):
     equal([p for p in PREFIX.rglob("*") if not p.is_dir()], [], "files that are left")
 
 
+def test_destdir(k):
+    """A relative DESTDIR is below the directory of make's user; it may have spaces."""
+    for path, text in (("bin/meson", 'echo "$DESTDIR"'), ("bin/ninja", ""), ("scripts/set-prefix", ""), ("build/build.ninja", "")):
+        (k.home / path).parent.mkdir(exist_ok=True)
+        (k.home / path).write_text(f"#!/bin/sh\n{text}\n")
+        (k.home / path).chmod(0o755)
+    for given, wanted in (("a stage", k.home / "a stage"), ("/a stage", "/a stage")):
+        done = k.run(["make", "-s", "-f", SOURCE / "Makefile", "install", f"DESTDIR={given}"], cwd=k.home,
+            env={"PATH": f"{k.home / 'bin'}:{os.environ['PATH']}"})
+        equal(done.stdout, f"{wanted}\n", f"DESTDIR of meson for {given!r}")
+
+
 kymotest.main()
