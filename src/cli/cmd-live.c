@@ -273,6 +273,8 @@ static int serve(struct served *s)
 	sigprocmask(SIG_BLOCK, &blocked, &before);
 	allow_files();
 	print_links(s, &address);
+	if (ferror(stdout))
+		return CLI_FAILED;
 	confine(s);
 	ret = live_serve(&server, &stopped, &before);
 	return ret < 0 ? cli_fail(s->cli, "failed", "%s", strerror(-ret)) : CLI_OK;

@@ -468,7 +468,7 @@ static int show_rounds(struct top *t)
 	do {
 		wait_for_round(t, last_ns + t->interval_ns);
 		r = is_interrupted ? CLI_OK : show_round(t, &last_ns);
-	} while (!r && !is_interrupted && !t->is_ended && --left);
+	} while (!r && !is_interrupted && !t->is_ended && !ferror(stdout) && --left);
 	return r;
 }
 

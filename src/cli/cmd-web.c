@@ -266,8 +266,9 @@ static int serve(struct site *s, const struct ky_web_ops *ops)
 	if (e < 0)
 		return cli_fail(s->cli, "failed", "cannot listen on %s: %s", where, strerror(-e));
 	print_link(s, ops->link(web));
-	fflush(stdout);
-	sigwait(&signals, &got);
+	/* Without the link, nobody can use the server; cli_main() reports the error. */
+	if (!fflush(stdout))
+		sigwait(&signals, &got);
 	__atomic_store_n(&s->ends, true, __ATOMIC_RELAXED);
 	ops->stop(web);
 	return CLI_OK;

@@ -216,6 +216,19 @@ def test_no_standard_files(k):
     wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
 
 
+def test_full_output(k):
+    """Commands that go on after their first output end if it cannot be written."""
+    k.start_daemon()
+    k.record(start=False)
+    k.kymo("start", "s")
+    for args in (["live", "s"], ["top", "s", "-d", "10ms"], ["top", "s", "--json", "-d", "10ms"], ["web", "s"]):
+        if args[0] == "web" and "no web server" in k.kymo("web", "--listen=x", "s", status=None).stderr:
+            continue  # a build without it
+        for to in (">/dev/full", ">&-"):
+            done = k.run(["sh", "-c", f'exec "$0" "$@" {to}', CLI, *args], status=1)
+            check("cannot write the output" in done.stderr, f"{args} {to}: {done.stderr!r}")
+
+
 def test_daemon_without_standard_files(k):
     k.start_daemon(wrap=CLOSED)
     record_closed(k)
