@@ -239,10 +239,16 @@ static struct record *take_room(
 	return r;
 }
 
+/* Records above it were never committed: their callers have ended by now, without an end. */
 static void give_back(struct room *room, struct record *r)
 {
 	const int saved = errno;
 
+	for (struct record *above = room->top, *below; above && above != r; above = below) {
+		below = above->below;
+		if (above->mapped)
+			munmap(above, above->mapped);
+	}
 	room->top = r->below;
 	if (!r->mapped) {
 		room->used = (size_t)((unsigned char *)r - room->bytes);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/bisect.h"
 #include "reader/format.h"
 #include "report/column.h"
 #include "report/page.h"
@@ -262,17 +263,10 @@ static void deinit_gaps(struct gaps *g)
 static size_t first_loss(const struct gaps *g, size_t number, size_t from)
 {
 	const struct gap *gap = number < g->n ? &g->v[number] : NULL;
-	size_t lo = 0, hi = gap ? gap->losses.n : 0;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (gap->losses.v[mid] < from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return gap && lo < gap->losses.n ? gap->losses.v[lo] : SIZE_MAX;
+	ky_bisect(i, gap ? gap->losses.n : 0, k, gap->losses.v[k] < from);
+	return gap && i < gap->losses.n ? gap->losses.v[i] : SIZE_MAX;
 }
 
 /*

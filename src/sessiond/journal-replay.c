@@ -124,8 +124,9 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 }
 
 /*
- * Finds or makes the set of the line, and its registry. Returns NULL if another set of its kind has
- * memory, which only a journal with missing lines says.
+ * Finds or makes the set of the line, and its registry. If another set of its kind, or of its
+ * process, has memory, a line about that set is missing: the journal of an earlier version was
+ * compacted, or a daemon could not take it over. The later set is the one that programs use.
  */
 static struct ring_set *read_identity(struct session *s, struct json_object *o)
 {
@@ -133,15 +134,17 @@ static struct ring_set *read_identity(struct session *s, struct json_object *o)
 	struct ring_set *set = r ? get_set(s, o) : NULL;
 	uint32_t number = (uint32_t)get_number(o, "number");
 
+	s->env->last_number = KY_MAX(s->env->last_number, number);
+	if (set && ring_set_is_made(set) && set->number != number) {
+		if (ring_set_is_own(set))
+			ring_set_forget(set);
+		else
+			ring_set_set_apart(set);
+		set = get_set(s, o);
+	}
 	if (!set)
 		return NULL;
-	if (ring_set_is_made(set) && set->number != number) {
-		ky_warning("session '%s': its journal has two sets of one kind: set %u is lost",
-			s->name, number);
-		return NULL;
-	}
 	set->number = number;
-	s->env->last_number = KY_MAX(s->env->last_number, number);
 	set->stream_id = (uint32_t)get_number(o, "stream_id");
 	set->registry = r;
 	return set;
@@ -469,7 +472,7 @@ static void read_chunk(struct session *s, struct json_object *o)
 		get_number(o, "cleared"));
 	recording_of(s)->rotation.chunk = get_number(o, "number");
 	recording_of(s)->rotation.begin = (time_t)get_number(o, "begin");
-	recording_of(s)->rotation.bytes = get_number(o, "bytes");
+	recording_of(s)->rotation.bytes = get_or(o, "bytes", ROTATION_BYTES_UNKNOWN);
 	recording_of(s)->rotation.n_archived = (unsigned)get_number(o, "archived");
 }
 

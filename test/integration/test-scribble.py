@@ -280,6 +280,28 @@ def test_replaced(k):
     k.kymo("destroy", "s", status=None)
 
 
+def test_replaced_in_an_earlier_version(k):
+    """Compacted journals of earlier versions do not say which sets were replaced."""
+    k.start_daemon()
+    trace = k.record("emit:*", "shop:*")
+    damage_all_rings(k).close()
+    k.app("emit", "-p", 0, "-n", N)
+    k.daemon.kill()
+    k.daemon.wait()
+    journal = k.rundir / "sessions" / "s"
+    lines = journal.read_text().splitlines(keepends=True)
+    check(any('{"replaced"' in line for line in lines), "no set was replaced")
+    journal.write_text("".join(line for line in lines if '{"replaced"' not in line))
+    fds = k.daemon_fds
+    k.start_daemon()
+    k.daemon_fds = fds
+    k.app("emit", "-p", 1, "-n", N)
+    counts = k.kymo_json("stop", "s")["sessions"][0]
+    equal((counts["recorded"], counts["discarded"]), (2 * N, 0), "recorded and discarded")
+    equal(len(check_values(kymotest.check_counts(k, trace, 2 * N))), 2 * N, "events of the trace")
+    k.kymo("destroy", "s", status=None)
+
+
 def damage_as(k, uid, n):
     """Programs of that user damage n rings, with those that replace damaged ones."""
     pid = os.fork()

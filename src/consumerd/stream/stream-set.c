@@ -29,6 +29,7 @@ static void report_damage(struct stream_set *set, uint32_t i)
 	const struct source *source = set->streams[i].source;
 
 	set->n_quarantined++;
+	set->damaged = true;
 	if (!set->sources->own)
 		ky_error(
 			"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are (head %#" PRIx64
@@ -343,7 +344,7 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 		look_at(set, i, now_ns);
 		any = any || set->streams[i].due;
 	}
-	if (set->n_quarantined && set->sources->own)
+	if (set->damaged && set->sources->own)
 		quarantine_siblings(set);
 	return any;
 }

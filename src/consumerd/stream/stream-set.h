@@ -23,6 +23,7 @@ struct stream_set {
 	uint32_t n_streams;	    /* in use: of threads' rings, those that some thread has had */
 	uint32_t stream_id, instance;
 	uint32_t n_quarantined;
+	bool damaged;	     /* a program has written into the control words of a ring */
 	uint64_t n_left_out; /* of a snapshot */
 	int unopened;	     /* 0, or -errno of the next stream, which is tried at each look */
 	uint32_t failed;     /* a stream that has a fault now; only if `error` */

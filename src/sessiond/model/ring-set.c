@@ -116,7 +116,7 @@ void ring_set_replace(struct ring_set *set)
 	unsigned n = 0;
 
 	ky_list_foreach (other, &set->channel->sets, node)
-		n += other->replaced &&
+		n += other->replaced && !other->written &&
 		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->room);
 	if (n < REPLACED_MAX)
 		ring_set_set_apart(set);
@@ -152,7 +152,7 @@ struct ring_set *ring_set_of_process(
 
 	ky_list_foreach (set, &kind->channel->sets, node)
 		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
-			set->process == process && set->state < SET_ENDED)
+			set->process == process && set->state < SET_ENDED && !set->withdrawn)
 			return set;
 	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode, kind->room);
 	if (!set)

@@ -9,8 +9,6 @@
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
 #define POLL_NS (100 * KY_NS_PER_MS)
 
-#define BYTES_UNKNOWN UINT64_MAX /* until the consumer of a predecessor has answered */
-
 #define BOUND_CHUNKS  4		  /* a bounded trace has so many chunks, at least */
 #define CHUNK_MIN     (64u << 10) /* bytes */
 #define CHUNK_OF_FREE (64u << 20) /* bytes of a chunk if only the free space is bounded */
@@ -47,7 +45,7 @@ static bool is_full(struct rotation *r)
 
 	if (!c->counted)
 		return false;
-	if (r->bytes == BYTES_UNKNOWN)
+	if (r->bytes == ROTATION_BYTES_UNKNOWN)
 		r->bytes = c->counts.bytes;
 	return c->counts.bytes >= r->bytes &&
 	       c->counts.bytes - r->bytes >= rotation_size(&r->schedule);
@@ -186,7 +184,7 @@ static void enter_chunk(struct rotation *r)
 	consumer_chunk_ended(r->consumer, r->chunk, r->clears);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->bytes = r->consumer->counted ? r->consumer->counts.bytes : BYTES_UNKNOWN;
+	r->bytes = r->consumer->counted ? r->consumer->counts.bytes : ROTATION_BYTES_UNKNOWN;
 	r->n_archived += !r->clears;
 	OBSERVE(r->session->env, chunk_begun, r->session, r->clears);
 }

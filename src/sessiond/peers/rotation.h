@@ -21,6 +21,9 @@ struct rotation_schedule {
 	uint64_t keep_chunks, keep_bytes, keep_s; /* of the archives */
 };
 
+/* until the consumer of a predecessor has answered */
+#define ROTATION_BYTES_UNKNOWN UINT64_MAX
+
 struct rotation {
 	struct session *session;
 	struct consumer *consumer;

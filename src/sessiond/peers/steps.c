@@ -111,6 +111,7 @@ static void settle_registry(struct session *s, struct registry *r)
 			if (set->registry == r && set->memory.rings_fd < 0 &&
 				(set->state >= SET_MADE || set->replaced || r->log_fd < 0)) {
 				ring_memory_remove(s->shm_fd, set->number);
+				ring_set_set_apart(set); /* the journal says so, if it goes on */
 				(r->log_fd < 0 ? ring_set_free : ring_set_forget)(set);
 			}
 	if (r->log_fd < 0)
