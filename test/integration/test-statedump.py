@@ -332,7 +332,7 @@ def test_absent_library(k):
 def test_refused(k):
     k.start_daemon()
     k.record("*", start=False)
-    check("not started" in k.kymo("regenerate", "statedump", "-s", "s", status=2).stderr, "of a session that is not started")
+    check("not started" in k.kymo("regenerate", "statedump", "-s", "s", status=1).stderr, "of a session that is not started")
     check("statedump" in k.kymo("regenerate", "everything", "-s", "s", status=2).stderr, "of something else")
     check("no session" in k.kymo("regenerate", "statedump", "-s", "t", status=1).stderr, "of no session")
 
