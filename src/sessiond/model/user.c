@@ -6,11 +6,13 @@
 
 void users_init(struct users *users, struct ky_loop *loop)
 {
+	*users = (struct users){
+		.own = geteuid(),
+		.patience = {USERS_PATIENCE_NS, USERS_PATIENCE_NS, 0, false},
+	};
 	ky_list_init(&users->list);
-	users->own = geteuid();
 	ky_shares_init(&users->own_time, loop);
 	ky_shares_init(&users->time, loop);
-	users->patience = (struct patience){USERS_PATIENCE_NS, USERS_PATIENCE_NS, 0, false};
 }
 
 struct user *user_get(struct users *users, uid_t uid)
