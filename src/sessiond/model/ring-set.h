@@ -57,7 +57,7 @@ struct ring_set {
 	uint64_t ended;
 	enum set_state state;
 	bool described; /* its stream is in the metadata */
-	/* where its description there begins, or is to begin; 0: it has no stream_id */
+	/* offset of the stream's description in the metadata; 0: the stream has no number yet */
 	uint64_t described_at;
 	struct registry *registry;
 	uint32_t stream_id;
