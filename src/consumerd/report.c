@@ -64,37 +64,53 @@ static const char *advice(int error)
 	}
 }
 
-/* Finds the first present failure, and reports it to the daemon if it changed. */
+/*
+ * Finds the first present failure to write events or their description. Returns 0, or -errno and
+ * the path.
+ */
+static int find_write_fault(const struct consumerd *c, char *path, size_t size)
+{
+	const struct trace *t;
+	const struct stream_set *set;
+
+	ky_list_foreach (t, &c->traces, node) {
+		if (!t->fault.error)
+			continue;
+		snprintf(path, size, "%s/%s/metadata", c->output, t->dir);
+		return t->fault.error;
+	}
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->error)
+			continue;
+		snprintf(path, size, "%s/%s/%s_%u", c->output, set->trace->dir, set->name,
+			set->failed);
+		return set->error;
+	}
+	return 0;
+}
+
+/*
+ * Finds the first present failure, and reports it to the daemon if it changed, or if it was only
+ * the watermark's before.
+ */
 void report_faults(struct consumerd *c)
 {
 	char path[CONSUMER_MESSAGE_MAX / 2] = "";
-	const struct trace *t;
-	const struct stream_set *set;
-	int error = 0;
+	const char *effect = ": events wait in the ring buffers until these are full";
+	int error = find_write_fault(c, path, sizeof(path));
+	bool minor = !error && c->watermark.fault.error;
 
-	ky_list_foreach (t, &c->traces, node) {
-		if (error || !t->fault.error)
-			continue;
-		error = t->fault.error;
-		snprintf(path, sizeof(path), "%s/%s/metadata", c->output, t->dir);
-	}
-	ky_list_foreach (set, &c->sets, node) {
-		if (error || !set->error)
-			continue;
-		error = set->error;
-		snprintf(path, sizeof(path), "%s/%s/%s_%u", c->output, set->trace->dir, set->name,
-			set->failed);
-	}
-	if (!error && c->watermark.fault.error) {
+	if (minor) {
 		error = c->watermark.fault.error;
+		effect = ": readers of the running session do not see new events";
 		snprintf(path, sizeof(path), "%s/" KY_WATERMARK_NAME, c->output);
 	}
-	if (error == c->status)
+	if (error == c->status && (minor || !c->status_is_minor))
 		return;
+	c->status_is_minor = minor;
 	if (error)
 		report_set_status(c, error, "cannot write %s: %s%s; %s", path, strerror(-error),
-			c->snapshot ? "" : ": events wait in the ring buffers until these are full",
-			advice(error));
+			c->snapshot ? "" : effect, advice(error));
 	else
 		report_set_status(c, 0, "%s", "");
 	if (error)

@@ -36,6 +36,7 @@ struct consumerd {
 	uint64_t n_sets; /* RING_SET orders */
 	/* report.h: the present failure, as it was reported to the daemon */
 	int status;
+	bool status_is_minor; /* only the watermark cannot be written */
 	char message[CONSUMER_MESSAGE_MAX];
 	/* round.h */
 	struct ky_timer timer;

@@ -245,6 +245,13 @@ class Consumer:
             if kind == wanted:
                 return self.errors[-1] if kind == ERROR else self.stats(body) if kind == STATS else body
 
+    def error_of(self, path):
+        """The last error, which names this path. The watermark's may come before."""
+        while not self.errors or str(path) not in self.errors[-1][1]:
+            status, message = self.receive(ERROR)
+            check(str(path) in message or ".watermark" in message, f"error {status}: {message}")
+        return self.errors[-1]
+
     @staticmethod
     def stats(body):
         names = "cookie recorded discarded too_big refused unwritten bytes packets quarantined status length"
@@ -1268,9 +1275,9 @@ def test_disk_full(k):
         n += 1
         if n % 1000 == 0:
             c.order(ASK)
-    status, message = c.errors[-1] if c.errors else c.receive(ERROR)
+    status, message = c.error_of(c.output / DIR / "chan_0")
     equal(status, -28, "status (ENOSPC)")
-    check(str(c.output / DIR / "chan_0") in message and "No space left" in message and "\n" not in message, message)
+    check("No space left" in message and "\n" not in message, message)
     stats = c.flush()
     equal((stats["status"], stats["message"]), (-28, message), "status of a flush meanwhile")
     check(stats["recorded"] < len(s.recorded()), "everything was written to a full disk")
