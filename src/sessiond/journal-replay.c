@@ -472,7 +472,7 @@ static void read_chunk(struct session *s, struct json_object *o)
 		get_number(o, "cleared"));
 	recording_of(s)->rotation.chunk = get_number(o, "number");
 	recording_of(s)->rotation.begin = (time_t)get_number(o, "begin");
-	recording_of(s)->rotation.bytes = get_or(o, "bytes", ROTATION_BYTES_UNKNOWN);
+	recording_of(s)->rotation.bytes = get_number(o, "bytes");
 	recording_of(s)->rotation.n_archived = (unsigned)get_number(o, "archived");
 }
 

@@ -94,6 +94,35 @@ def test_max_disk(k):
     check("were removed with the oldest" in k.kymo("status", "s").stdout, "not said in status")
 
 
+def test_size_after_a_dead_daemons_order(k):
+    """
+    The consumer carries out a rotation after the daemon that ordered it was killed. The size of the
+    new chunk includes the events that came before the next daemon.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.kymo("enable-rotation", "s", "--size=512K")
+    app = k.spawn("emit", "-w", "-n", 30000)
+    equal(app.stdout.readline(), "ready\n", "first line of emit")
+    emitted = emit(k, 1, each=10)
+    (consumer,) = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    k.kymo("rotate", "s", status=None)  # reports that the consumer does not answer
+    k.daemon.kill()
+    k.daemon.wait()
+    k.daemon = None
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: chunks(trace), "the rotation")
+    app.stdin.write("\n")
+    app.stdin.flush()
+    wait_for(lambda: used(trace / "ust") > 512 * 1024, "a chunk that has its size")
+    k.start_daemon()
+    wait_for(lambda: len(chunks(trace)) == 2, "the next rotation")
+    k.finish(app)
+    k.kymo("stop", "s")
+    exact(k, trace, emitted + 30000)
+
+
 def rotated(k, n):
     for number in range(n):
         k.app("emit", "-n", 10, "-p", number)

@@ -43,11 +43,7 @@ static bool is_full(struct rotation *r)
 {
 	const struct consumer *c = r->consumer;
 
-	if (!c->counted)
-		return false;
-	if (r->bytes == ROTATION_BYTES_UNKNOWN)
-		r->bytes = c->counts.bytes;
-	return c->counts.bytes >= r->bytes &&
+	return c->counted && c->counts.bytes >= r->bytes &&
 	       c->counts.bytes - r->bytes >= rotation_size(&r->schedule);
 }
 
@@ -184,13 +180,14 @@ static void enter_chunk(struct rotation *r)
 	consumer_chunk_ended(r->consumer, r->chunk, r->clears);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->bytes = r->consumer->counted ? r->consumer->counts.bytes : ROTATION_BYTES_UNKNOWN;
 	r->n_archived += !r->clears;
 	OBSERVE(r->session->env, chunk_begun, r->session, r->clears);
 }
 
 static void begin_chunk(struct rotation *r)
 {
+	if (r->consumer->counted)
+		r->bytes = r->consumer->counts.bytes;
 	enter_chunk(r);
 	if (r->clears) {
 		r->n_cleared = r->consumer->counts.cleared - r->was_cleared;
@@ -200,6 +197,10 @@ static void begin_chunk(struct rotation *r)
 	r->path = rotation_path(r);
 }
 
+/*
+ * Does not change r->bytes: nobody has counted what the new chunk has already. So it may be shorter
+ * than others, but not longer.
+ */
 void rotation_adopt(struct rotation *r, uint64_t chunk)
 {
 	if (chunk == r->chunk + 1)

@@ -21,15 +21,12 @@ struct rotation_schedule {
 	uint64_t keep_chunks, keep_bytes, keep_s; /* of the archives */
 };
 
-/* until the consumer of a predecessor has answered */
-#define ROTATION_BYTES_UNKNOWN UINT64_MAX
-
 struct rotation {
 	struct session *session;
 	struct consumer *consumer;
 	uint64_t chunk;	       /* the present one: all orders that were carried out */
 	time_t begin;	       /* of the present chunk */
-	uint64_t bytes;	       /* that were written before it */
+	uint64_t bytes;	       /* that were written before it, at least */
 	bool clears;	       /* the last order, perhaps of a predecessor */
 	char *archive;	       /* order under way: name of the archive, "": clear; NULL: none */
 	struct op *op;	       /* done at its end, or when that is late; NULL: nobody waits */
