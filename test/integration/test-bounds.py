@@ -123,6 +123,24 @@ def test_size_after_a_dead_daemons_order(k):
     exact(k, trace, emitted + 30000)
 
 
+def test_order_before_the_consumer_connects(k):
+    """A daemon orders a rotation before its predecessor's consumer has connected."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    emitted = emit(k, 1, each=10)
+    k.kymo("enable-rotation", "s", "--timer=1ms")
+    wait_for(lambda: chunks(trace), "a rotation")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.daemon = None
+    k.start_daemon()
+    before = len(chunks(trace))
+    emitted += emit(k, 1, each=10)
+    wait_for(lambda: len(chunks(trace)) > before, "another rotation")
+    k.kymo("stop", "s")
+    exact(k, trace, emitted)
+
+
 def rotated(k, n):
     for number in range(n):
         k.app("emit", "-n", 10, "-p", number)

@@ -250,16 +250,11 @@ static void send_rotate(struct consumer *c)
 		ky_cons_rotate_send(&c->conn, &m, NULL, 0);
 }
 
-/* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
-static void send_everything(struct consumer *c)
+/* Sends the orders that no consumer has carried out yet. */
+static void send_orders(struct consumer *c)
 {
 	struct ticket *t, *tmp;
 
-	send_init(c);
-	if (!c->snapshot) {
-		ky_cons_bounds_send(&c->conn, &c->bounds, NULL, 0);
-		send_sets(c);
-	}
 	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
 		if (t->kind == TICKET_FLUSH)
 			send_flush(c, t->key);
@@ -270,6 +265,17 @@ static void send_everything(struct consumer *c)
 		send_rotate(c);
 	if (c->quit_cookie)
 		send_quit(c);
+}
+
+/* Sends all that a new consumer must know. */
+static void send_everything(struct consumer *c)
+{
+	send_init(c);
+	if (!c->snapshot) {
+		ky_cons_bounds_send(&c->conn, &c->bounds, NULL, 0);
+		send_sets(c);
+	}
+	send_orders(c);
 }
 
 static int spawn_process(struct consumer *c, int fd)
@@ -373,6 +379,8 @@ void consumer_adopt(struct consumer *c, int fd)
 	c->process = c->awaited;
 	c->ready = c->answered = true;
 	c->started_ns = ky_loop_time_ns(&c->session->env->loop);
+	if (c->connected)
+		send_orders(c);
 }
 
 static void process_ended(struct consumer *c);
