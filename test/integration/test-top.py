@@ -61,6 +61,8 @@ def test_names(k):
     k.kymo("add-context", "-s", "s", "-t", "vpid")
     k.kymo("start", "s")
     top = spawn(k, "top", "s", "--by=process", "-d", "20ms", stdin=subprocess.DEVNULL)
+    line = top.stdout.readline()  # of the first round: events from now on are counted
+    check(line.startswith("s "), line)
     apps = [k.spawn("emit", "-n", 1, "-w", wrap=wrap) for wrap in ((), ("unshare", "-p", "-f"))]
     for app in apps:
         k.expect(app, "ready")
