@@ -131,11 +131,13 @@ static void peers_ended(struct request_op *o, int status, const char *message)
 
 struct barrier *request_barrier(struct request *r)
 {
-	struct request_op *o;
+	struct request_op *o = NULL;
 
 	if (!r->barrier.loop) {
 		o = request_op_new(r, r->session, peers_ended);
-		barrier_init(&r->barrier, &r->env->loop, o ? &o->op : NULL);
+		if (!o)
+			return NULL;
+		barrier_init(&r->barrier, &r->env->loop, &o->op);
 	}
 	return &r->barrier;
 }

@@ -82,10 +82,11 @@ void request_op_free(struct request_op *o);
  */
 enum outcome request_await(struct request *r, enum outcome (*then)(struct request *r));
 /*
- * The same for replies of applications and consumers. They belong to request_barrier().
- * r->timed_out says whether it timed out.
+ * Returns the barrier for the replies of applications and consumers that the request waits for, or
+ * NULL if allocation fails: then the request does not wait.
  */
 struct barrier *request_barrier(struct request *r);
+/* Continues with `then` like request_await(). r->timed_out says whether the barrier timed out. */
 enum outcome request_await_peers(
 	struct request *r, uint64_t timeout_ns, enum outcome (*then)(struct request *r));
 /* Answers and frees the request when all is done (client.c). */
