@@ -71,7 +71,7 @@ static bool is_wanted(const struct peer *p)
  * If the daemon does not listen any more, daemon_readable() learns why. It waits for a daemon that
  * is slow; only agents that are to be switched wait with it.
  */
-static void report(enum agent_message kind, const void *more, size_t n)
+static void report_to_daemon(enum agent_message kind, const void *more, size_t n)
 {
 	const uint32_t word = kind;
 	struct iovec parts[] = {{(void *)&word, sizeof(word)}, {(void *)more, n}};
@@ -107,7 +107,7 @@ static void report_loggers(const struct peer *p, enum agent_answer answer)
 		n = size_of_part(names, left);
 		if (n)
 			memcpy(m.names, names, n);
-		report(AGENT_LOGGERS, &m, sizeof(m.head) + n);
+		report_to_daemon(AGENT_LOGGERS, &m, sizeof(m.head) + n);
 		names += n;
 		left -= n;
 	} while (left);
@@ -126,7 +126,7 @@ static void list_end(void)
 			report_loggers(p, AGENT_SILENT);
 		agent_end_list(&p->agent);
 	}
-	report(AGENT_LISTED, NULL, 0);
+	report_to_daemon(AGENT_LISTED, NULL, 0);
 }
 
 static void list_timed_out(struct ky_timer *t)
@@ -326,7 +326,7 @@ static void dismiss(void)
 	}
 }
 
-static int serve(void)
+static int serve_agents(void)
 {
 	int ret = ky_watch_add(&loop, &daemon_watch, STDIN_FILENO, EPOLLIN, daemon_readable);
 
@@ -334,7 +334,7 @@ static int serve(void)
 		ret = ky_watch_add(&loop, &port_watch, port.fd, EPOLLIN, port_readable);
 	if (ret < 0)
 		return ret;
-	report(AGENT_IS_READY, NULL, 0);
+	report_to_daemon(AGENT_IS_READY, NULL, 0);
 	return ky_loop_run(&loop);
 }
 
@@ -350,9 +350,9 @@ static int run_agent(const char *path)
 		return ret;
 	ret = port_open(&port, path, why, sizeof(why));
 	if (ret < 0)
-		report(AGENT_CANNOT_SERVE, why, strlen(why));
+		report_to_daemon(AGENT_CANNOT_SERVE, why, strlen(why));
 	else
-		ret = serve();
+		ret = serve_agents();
 	dismiss();
 	port_close(&port, !forget && ret >= 0);
 	ky_timer_cancel(&list_timer);
