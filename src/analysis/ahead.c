@@ -58,7 +58,7 @@ static void fill_batch(struct ky_ahead *a, struct batch *b)
 	}
 }
 
-static void *work(void *arg)
+static void *fill_batches(void *arg)
 {
 	struct ky_ahead *a = arg;
 
@@ -91,7 +91,7 @@ struct ky_ahead *ky_ahead_new(struct ky_cursor *cursor, bool with_thread)
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
 	a->has_thread = with_thread && ky_count_processors() > 1 &&
-			!pthread_create(&a->thread, NULL, work, a);
+			!pthread_create(&a->thread, NULL, fill_batches, a);
 	return a;
 }
 

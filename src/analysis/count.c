@@ -121,7 +121,7 @@ static struct slice *take_slice(struct counter *c)
 	return s;
 }
 
-static void *work(void *arg)
+static void *read_slices(void *arg)
 {
 	struct counter *c = arg;
 	struct slice *s;
@@ -227,7 +227,7 @@ static int run_threads(struct counter *c, struct ky_counts *to, struct ky_spans 
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->ready, NULL);
 	pthread_cond_init(&c->merged, NULL);
-	while (n_wanted > 1 && n < n_wanted && !pthread_create(&threads[n], NULL, work, c))
+	while (n_wanted > 1 && n < n_wanted && !pthread_create(&threads[n], NULL, read_slices, c))
 		n++;
 	r = merge_all(c, to, spans, !n);
 	while (n > 0)
@@ -239,7 +239,8 @@ static int run_threads(struct counter *c, struct ky_counts *to, struct ky_spans 
 }
 
 /* -EAGAIN: slices do not give the result, n_threads has to be 1. */
-static int collect(struct counter *c, struct ky_counts *to, struct ky_spans *spans, bool has_spans)
+static int collect_counts(
+	struct counter *c, struct ky_counts *to, struct ky_spans *spans, bool has_spans)
 {
 	const struct ky_trace_reader *reader = c->query->reader;
 	const struct ky_trace_reader_options quiet = {0};
@@ -279,13 +280,13 @@ int ky_counts_collect(struct ky_counts *to, const struct ky_query *q, struct ky_
 		want[i] = reader->classes[i]->is_span || q->expr ? KY_WANT_EVENT : 0;
 	}
 	c.n_threads = n_threads ? n_threads : ky_count_processors();
-	r = collect(&c, to, spans, has_spans);
+	r = collect_counts(&c, to, spans, has_spans);
 	if (r != -EAGAIN)
 		return r;
 	ky_counts_deinit(to);
 	ky_spans_deinit(spans);
 	c = whole;
-	return collect(&c, to, spans, has_spans);
+	return collect_counts(&c, to, spans, has_spans);
 }
 
 void ky_counts_deinit(struct ky_counts *c)

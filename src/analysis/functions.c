@@ -45,7 +45,7 @@ static void set_class(struct ky_source_class *c, struct ky_texts *names, uint32_
 		c->fields.n--;
 }
 
-static struct ky_function *add(struct ky_functions *f, struct ky_texts *names,
+static struct ky_function *insert_function(struct ky_functions *f, struct ky_texts *names,
 	const struct ky_source_class *c, const uint64_t key[4], uint32_t hash)
 {
 	struct ky_function *n = f->table.n < MAX_FUNCTIONS ? calloc(1, sizeof(*n)) : NULL;
@@ -83,7 +83,7 @@ const struct ky_source_class *ky_functions_class(
 		found = memcmp(o->key, key, sizeof(key)) ? NULL : o;
 	}
 	if (!found)
-		found = add(f, names, e->class, key, hash);
+		found = insert_function(f, names, e->class, key, hash);
 	f->last = found;
 	return found ? &found->class : e->class;
 }

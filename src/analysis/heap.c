@@ -91,7 +91,7 @@ static int add_block(struct ky_heap *h, const struct block *like, int64_t ns)
 	return 0;
 }
 
-static void release(struct ky_heap *h, uint64_t process, uint64_t address)
+static void count_release(struct ky_heap *h, uint64_t process, uint64_t address)
 {
 	if (!address)
 		return;
@@ -112,13 +112,13 @@ static int add_event(struct ky_heap *h, const struct ky_item *item, const struct
 
 	b.address = ky_site_number(&c->ptr, item, 0);
 	if (c->is_free) {
-		release(h, b.process, b.address);
+		count_release(h, b.process, b.address);
 		return 0;
 	}
 	b.size = ky_site_number(&c->size, item, 0) * ky_site_number(&c->nmemb, item, 1);
 	/* realloc(): a failure keeps the old memory, but that of size 0 is a release. */
 	if (in && (b.address || !b.size))
-		release(h, b.process, in);
+		count_release(h, b.process, in);
 	if (!b.address) {
 		h->n_failed += b.size != 0;
 		return 0;
@@ -140,7 +140,7 @@ static void bind_class(struct ky_heap_class *c, const struct ky_event_class *e)
 }
 
 /* Finds the classes of memory functions. */
-static int bind(struct ky_heap *h, uint8_t *want, const struct ky_query *q)
+static int bind_heap_classes(struct ky_heap *h, uint8_t *want, const struct ky_query *q)
 {
 	const struct ky_trace_reader *r = q->reader;
 
@@ -190,7 +190,7 @@ int ky_heap_collect(struct ky_heap *h, const struct ky_query *q, const struct ky
 	int r;
 
 	*h = (struct ky_heap){0};
-	r = bind(h, want, q);
+	r = bind_heap_classes(h, want, q);
 	if (!r)
 		r = ky_reading_init(&reading, q, want, NULL, options);
 	if (!r)

@@ -34,7 +34,8 @@ static bool make_power(struct ky_histogram *h, unsigned power)
 	return h->steps[power];
 }
 
-static void count(struct ky_histogram *h, uint64_t n, uint64_t sum, uint64_t min, uint64_t max)
+static void add_summary(
+	struct ky_histogram *h, uint64_t n, uint64_t sum, uint64_t min, uint64_t max)
 {
 	h->min = h->n ? KY_MIN(h->min, min) : min;
 	h->max = h->n ? KY_MAX(h->max, max) : max;
@@ -50,7 +51,7 @@ int ky_histogram_add(struct ky_histogram *h, uint64_t value)
 	if (!make_power(h, power))
 		return -ENOMEM;
 	h->steps[power][step]++;
-	count(h, 1, value, value, value);
+	add_summary(h, 1, value, value, value);
 	return 0;
 }
 
@@ -65,7 +66,7 @@ int ky_histogram_merge(struct ky_histogram *h, const struct ky_histogram *other)
 			h->steps[p][i] += other->steps[p][i];
 	}
 	if (other->n)
-		count(h, other->n, other->sum, other->min, other->max);
+		add_summary(h, other->n, other->sum, other->min, other->max);
 	return 0;
 }
 

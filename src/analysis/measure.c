@@ -292,7 +292,7 @@ int ky_measures_add(struct ky_measures *m, const struct ky_item *item)
 	return r;
 }
 
-static int measure(struct ky_measures *m, struct ky_cursor *cursor)
+static int measure_events(struct ky_measures *m, struct ky_cursor *cursor)
 {
 	struct ky_values values = {0};
 	struct ky_item item;
@@ -332,7 +332,7 @@ int ky_measures_collect(struct ky_measures *m, const struct ky_query *q,
 	if (!r)
 		r = ky_reading_init(&reading, q, want, NULL, options);
 	if (!r)
-		r = measure(m, reading.cursor);
+		r = measure_events(m, reading.cursor);
 	ky_reading_deinit(&reading);
 	free(want);
 	return r;

@@ -211,7 +211,7 @@ static void drop_open(struct ky_spans *s, struct ky_open_span *o)
 }
 
 /* Adds a span behind those that began before. */
-static int enqueue(struct ky_spans *s, const struct ky_span_begin *span)
+static int enqueue_span(struct ky_spans *s, const struct ky_span_begin *span)
 {
 	struct ky_open_span *o = copy_open(s, span), *first = find_open(s, span);
 
@@ -263,7 +263,7 @@ static int add_all_to_table(struct ky_spans *s, struct thread *t)
 	return r;
 }
 
-static int begin(struct ky_spans *s, const struct ky_span_begin *span)
+static int open_span(struct ky_spans *s, const struct ky_span_begin *span)
 {
 	struct ky_open_span *o = copy_open(s, span);
 
@@ -432,7 +432,7 @@ static bool ends_innermost(const struct ky_span_begin *span)
 	return o && o->b.name == span->name && !o->is_in_table;
 }
 
-static int end(struct ky_spans *s, const struct ky_span_begin *span)
+static int close_span(struct ky_spans *s, const struct ky_span_begin *span)
 {
 	struct ky_open_span *o = ends_innermost(span) ? span->thread->innermost : NULL;
 	int r = o ? 0 : take_from_table(s, span, &o);
@@ -487,8 +487,8 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 		.owner = s->owner};
 
 	if (!p->is_begin)
-		return end(s, &span);
-	return p->is_fifo ? enqueue(s, &span) : begin(s, &span);
+		return close_span(s, &span);
+	return p->is_fifo ? enqueue_span(s, &span) : open_span(s, &span);
 }
 
 /* Finds out what events of this name do. NULL: no memory. */
@@ -531,7 +531,7 @@ int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 		if (!span.thread)
 			return -ENOMEM;
 	}
-	return role->is_begin ? begin(s, &span) : end(s, &span);
+	return role->is_begin ? open_span(s, &span) : close_span(s, &span);
 }
 
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item)

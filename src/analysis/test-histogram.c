@@ -35,7 +35,7 @@ static void expect_near(uint64_t got, uint64_t wanted)
 	assert_true(off <= wanted / 1000 + (wanted >= 1024));
 }
 
-static void check(const struct ky_histogram *h)
+static void check_histogram(const struct ky_histogram *h)
 {
 	uint64_t sum = 0;
 
@@ -62,7 +62,7 @@ static void test_percentiles(void **state)
 		make_numbers(seed);
 		for (size_t i = 0; i < N; i++)
 			assert_int_equal(ky_histogram_add(&h, numbers[i]), 0);
-		check(&h);
+		check_histogram(&h);
 		ky_histogram_deinit(&h);
 	}
 }
@@ -79,7 +79,7 @@ static void test_merged(void **state)
 		assert_int_equal(ky_histogram_merge(&h, &parts[i]), 0);
 		ky_histogram_deinit(&parts[i]);
 	}
-	check(&h);
+	check_histogram(&h);
 	ky_histogram_deinit(&h);
 }
 

@@ -39,8 +39,8 @@ static void feed(struct ky_spans *s, const char *name, uint64_t tid, int64_t ns)
 	feed_of(s, 0, name, false, tid, ns);
 }
 
-static void expect(const struct ky_span_name *name, uint64_t n, uint64_t total, uint64_t n_open,
-	uint64_t n_unbegun)
+static void expect_span_name(const struct ky_span_name *name, uint64_t n, uint64_t total,
+	uint64_t n_open, uint64_t n_unbegun)
 {
 	assert_int_equal(name->ns.n, n);
 	assert_int_equal(name->ns.sum, total);
@@ -62,7 +62,7 @@ static void test_nested(void **state)
 	assert_int_equal(ky_spans_finish(&s), 0);
 	assert_int_equal(s.names.n, 1);
 	assert_int_equal(s.by_total[0]->name_len, strlen("a:f"));
-	expect(s.by_total[0], 2, 35, 1, 1);
+	expect_span_name(s.by_total[0], 2, 35, 1, 1);
 	assert_int_equal(s.by_total[0]->ns.min, 5);
 	assert_int_equal(s.by_total[0]->ns.max, 30);
 	assert_int_equal(
@@ -84,8 +84,8 @@ static void test_kinds(void **state)
 	assert_int_equal(ky_spans_finish(&s), 0);
 	assert_int_equal(s.names.n, 2);
 	assert_true(s.by_total[0]->is_async);
-	expect(s.by_total[0], 1, 3, 0, 0);
-	expect(s.by_total[1], 0, 0, 1, 1);
+	expect_span_name(s.by_total[0], 1, 3, 0, 0);
+	expect_span_name(s.by_total[1], 0, 0, 1, 1);
 	ky_spans_deinit(&s);
 }
 
@@ -115,10 +115,10 @@ static void test_gaps(void **state)
 	feed_of(&s, 1, "a:h_end", true, 3, 1004);
 	assert_int_equal(ky_spans_finish(&s), 0);
 	assert_int_equal(s.names.n, 3);
-	expect(s.by_total[0], 1, 804, 0, 0); /* g */
-	expect(s.by_total[1], 2, 60 + 701, 0, 0);
+	expect_span_name(s.by_total[0], 1, 804, 0, 0); /* g */
+	expect_span_name(s.by_total[1], 2, 60 + 701, 0, 0);
 	assert_int_equal(s.by_total[1]->n_cut, 3);
-	expect(s.by_total[2], 0, 0, 0, 0);
+	expect_span_name(s.by_total[2], 0, 0, 0, 0);
 	assert_int_equal(s.by_total[2]->n_cut, 1);
 	ky_spans_deinit(&s);
 }
@@ -158,7 +158,7 @@ static void test_many(void **state)
 	assert_int_equal(ky_spans_finish(&s), 0);
 	assert_int_equal(s.names.n, 64);
 	for (int i = 0; i < 64; i++)
-		expect(s.by_total[i], 100, 1000, s.by_total[i]->name == names[0][7], 0);
+		expect_span_name(s.by_total[i], 100, 1000, s.by_total[i]->name == names[0][7], 0);
 	ky_spans_deinit(&s);
 }
 

@@ -193,7 +193,7 @@ static bool is_held(const struct lock *l)
 /* --- waits --- */
 
 /* Charges the wait of t to a holder, from the last charge on. by: thread 0: nobody is known. */
-static int charge(
+static int charge_wait(
 	struct ky_waits *w, struct thread *t, const struct hold *by, int64_t ns, bool is_open)
 {
 	const struct ky_wait_row row = {.kind = t->waits->kind,
@@ -252,7 +252,7 @@ static int end_wait(struct ky_waits *w, struct thread *t, int64_t ns, bool is_op
 			by = l->holds.v[i];
 	}
 	if (by.thread || is_open || !is_held(l))
-		r = charge(w, t, &by, ns, is_open);
+		r = charge_wait(w, t, &by, ns, is_open);
 	else
 		count_unknown(w, (uint64_t)KY_MAX(ns - t->charged_ns, 0));
 	stop_waiting(t);
@@ -299,13 +299,13 @@ static int end_hold(struct ky_waits *w, struct lock *l, struct hold *hold, int64
 
 	for (size_t i = 0; i < l->waiters.n && !r && !is_open; i++) {
 		if (is_obstacle(&by, l->waiters.v[i]))
-			r = charge(w, l->waiters.v[i], &by, ns, false);
+			r = charge_wait(w, l->waiters.v[i], &by, ns, false);
 	}
 	*hold = l->holds.v[--l->holds.n];
 	return r;
 }
 
-static int release(struct ky_waits *w, struct lock *l, uint64_t thread, int64_t ns)
+static int release_lock(struct ky_waits *w, struct lock *l, uint64_t thread, int64_t ns)
 {
 	struct hold *hold = find_hold(l, thread);
 
@@ -334,7 +334,7 @@ struct subject {
 	uint32_t site;
 };
 
-static int identify(struct ky_waits *w, struct subject *s, const struct ky_sites *sites)
+static int identify_subject(struct ky_waits *w, struct subject *s, const struct ky_sites *sites)
 {
 	struct ky_wait_class *c = s->class;
 	uint64_t address = ky_site_number(&c->object, s->item, 0);
@@ -378,7 +378,7 @@ static int take_again(const struct subject *s)
 	return l ? begin_hold(l, &hold) : 0;
 }
 
-static int request(struct ky_waits *w, const struct subject *s)
+static int begin_lock_request(struct ky_waits *w, const struct subject *s)
 {
 	int r = s->class->kind == KY_WAIT_COND ? give_back(w, s) : 0;
 
@@ -407,16 +407,16 @@ static int add_event(struct ky_waits *w, const struct ky_item *item, const struc
 {
 	struct subject s = {.item = item, .class = &w->classes[item->event->index]};
 	uint64_t status = ky_site_number(&s.class->status, item, 0);
-	int r = identify(w, &s, sites);
+	int r = identify_subject(w, &s, sites);
 
 	w->end_ns = item->ns;
 	if (r)
 		return r;
 	if (s.class->step == STEP_REQUEST)
-		return request(w, &s);
+		return begin_lock_request(w, &s);
 	if (s.class->step != STEP_RELEASE)
 		return acquire(w, &s, status);
-	return status ? 0 : release(w, s.lock, s.thread->number, item->ns);
+	return status ? 0 : release_lock(w, s.lock, s.thread->number, item->ns);
 }
 
 /* --- classes --- */
@@ -473,7 +473,7 @@ static bool bind_class(
 	return true;
 }
 
-static int bind(struct ky_waits *w, uint8_t *want, const struct ky_query *q)
+static int bind_wait_classes(struct ky_waits *w, uint8_t *want, const struct ky_query *q)
 {
 	const struct ky_trace_reader *r = q->reader;
 
@@ -581,7 +581,7 @@ int ky_waits_collect(struct ky_waits *w, const struct ky_query *q, const struct 
 	int r;
 
 	*w = (struct ky_waits){0};
-	r = bind(w, want, q);
+	r = bind_wait_classes(w, want, q);
 	if (!r)
 		r = ky_reading_init(&reading, q, want, NULL, options);
 	if (!r)
