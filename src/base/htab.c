@@ -3,7 +3,7 @@
 
 #define FIRST_BUCKETS 16
 
-static int grow(struct ky_htab *t)
+static int grow_buckets(struct ky_htab *t)
 {
 	size_t n_buckets = t->n_buckets ? t->n_buckets * 2 : FIRST_BUCKETS;
 	struct ky_hnode **buckets = calloc(n_buckets, sizeof(*buckets)), *n, *tmp;
@@ -26,7 +26,7 @@ int ky_htab_add(struct ky_htab *t, struct ky_hnode *n, uint32_t hash)
 {
 	struct ky_hnode **at;
 
-	if (t->n >= t->n_buckets && grow(t) < 0)
+	if (t->n >= t->n_buckets && grow_buckets(t) < 0)
 		return -ENOMEM;
 	at = &t->buckets[hash & (t->n_buckets - 1)];
 	n->hash = hash;

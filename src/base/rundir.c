@@ -3,7 +3,7 @@
 
 #include "abi/state.h"
 
-static int put(char *buf, size_t size, const char *dir, const char *rest)
+static int join_path(char *buf, size_t size, const char *dir, const char *rest)
 {
 	size_t n = strlen(dir), m = strlen(rest);
 
@@ -19,12 +19,12 @@ int ky_rundir(uid_t uid, char *buf, size_t size)
 	const char *dir;
 
 	if ((dir = secure_getenv("KYMO_RUNDIR")) && *dir)
-		return put(buf, size, dir, "");
+		return join_path(buf, size, dir, "");
 	if (uid == 0)
-		return put(buf, size, KY_RUN_GLOBAL, "");
+		return join_path(buf, size, KY_RUN_GLOBAL, "");
 	if ((dir = secure_getenv("XDG_RUNTIME_DIR")) && *dir)
-		return put(buf, size, dir, "/kymo");
+		return join_path(buf, size, dir, "/kymo");
 	if ((dir = secure_getenv("HOME")) && *dir)
-		return put(buf, size, dir, "/.kymo");
+		return join_path(buf, size, dir, "/.kymo");
 	return -ENOENT;
 }
