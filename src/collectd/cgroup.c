@@ -31,7 +31,7 @@ static struct group *find_group(const struct ky_list *groups, const char *path)
 	return NULL;
 }
 
-static struct group *add(
+static struct group *add_cgroup(
 	struct ky_list *groups, const struct container *c, const char *path, pid_t pid)
 {
 	struct group *g = calloc(1, sizeof(*g));
@@ -57,7 +57,7 @@ static void look_at_process(pid_t pid, void *groups)
 	path[c.path_len] = '\0';
 	g = find_group(groups, path);
 	if (!g)
-		g = add(groups, &c, path, pid);
+		g = add_cgroup(groups, &c, path, pid);
 	if (g)
 		g->n_processes++;
 }

@@ -24,7 +24,8 @@ static bool ends_with(const char *text, size_t len, const char *end)
 	return len >= n && !memcmp(text + len - n, end, n);
 }
 
-static bool set(struct container *c, const char *id, size_t id_len, const char *runtime, size_t len)
+static bool set_container(
+	struct container *c, const char *id, size_t id_len, const char *runtime, size_t len)
 {
 	snprintf(c->id, sizeof(c->id), "%.*s", (int)id_len, id);
 	snprintf(c->runtime, sizeof(c->runtime), "%.*s", (int)len, runtime);
@@ -41,9 +42,10 @@ static bool is_numbered(struct container *c, const char *part, size_t len, bool 
 	if (i + ID_DIGITS > len)
 		return false;
 	if (!i)
-		return set(c, part, ID_DIGITS, in_docker ? "docker" : "", strlen("docker"));
+		return set_container(
+			c, part, ID_DIGITS, in_docker ? "docker" : "", strlen("docker"));
 	return part[i - 1] == '-' && !ends_with(part, i - 1, CONMON) &&
-	       set(c, part + i, ID_DIGITS, part, i - 1);
+	       set_container(c, part + i, ID_DIGITS, part, i - 1);
 }
 
 static bool is_named(struct container *c, const char *part, size_t len)
@@ -53,8 +55,8 @@ static bool is_named(struct container *c, const char *part, size_t len)
 
 		if (len > before + behind && !strncmp(part, named[i].prefix, before) &&
 			ends_with(part, len, named[i].suffix))
-			return set(c, part + before, len - before - behind, named[i].runtime,
-				strlen(named[i].runtime));
+			return set_container(c, part + before, len - before - behind,
+				named[i].runtime, strlen(named[i].runtime));
 	}
 	return false;
 }

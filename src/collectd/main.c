@@ -58,7 +58,7 @@ static void record_state(void *data)
 
 static struct kymo_statedump state = {sizeof(state), 0, record_state, NULL};
 
-static int start(struct ky_loop *loop)
+static int start_providers(struct ky_loop *loop)
 {
 	int ret;
 
@@ -72,7 +72,7 @@ static int start(struct ky_loop *loop)
 	return ret;
 }
 
-static void stop(void)
+static void stop_providers(void)
 {
 	kymo_statedump_unregister(&state);
 	for (size_t i = 0; i < n_providers; i++)
@@ -117,18 +117,18 @@ static int run_collector(const char *fifo)
 	if (ret < 0)
 		ky_error("standard input is no pipe: kymo-sessiond starts this program");
 	if (!ret)
-		ret = start(&loop);
+		ret = start_providers(&loop);
 	if (!ret)
 		ret = report_ready(fifo);
 	if (!ret)
 		ret = ky_loop_run(&loop);
-	stop();
+	stop_providers();
 	ky_watch_remove(&life);
 	ky_loop_deinit(&loop);
 	return ret;
 }
 
-static void __attribute__((noreturn)) usage(const char *why)
+static void __attribute__((noreturn)) exit_with_usage(const char *why)
 {
 	if (why)
 		fprintf(stderr, "kymo-collectd: %s; ", why);
@@ -146,7 +146,7 @@ static void leave_out(const char *name)
 		return;
 	}
 	fprintf(stderr, "kymo-collectd: unknown kind '%s' in --without; ", name);
-	usage(NULL);
+	exit_with_usage(NULL);
 }
 
 static void parse_options(int argc, char **argv)
@@ -172,11 +172,11 @@ static void parse_options(int argc, char **argv)
 		case 'V':
 			ky_print_and_exit("kymo-collectd " KYMO_VERSION "\n");
 		default:
-			usage(NULL);
+			exit_with_usage(NULL);
 		}
 	}
 	if (optind + 1 != argc)
-		usage("one argument, a FIFO, is needed");
+		exit_with_usage("one argument, a FIFO, is needed");
 }
 
 int main(int argc, char **argv)

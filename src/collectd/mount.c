@@ -42,7 +42,7 @@ static void table_free(struct table *t)
 	*t = (struct table){0};
 }
 
-static int compare(const void *a, const void *b)
+static int compare_lines(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -63,7 +63,7 @@ static bool table_read(struct table *t)
 	}
 	for (line = strtok_r(t->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		t->lines[t->n++] = line;
-	qsort(t->lines, t->n, sizeof(*t->lines), compare);
+	qsort(t->lines, t->n, sizeof(*t->lines), compare_lines);
 	return true;
 }
 
@@ -86,7 +86,7 @@ static void unescape(char *text)
  * Splits the line: "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/sda1 rw". Missing parts
  * are empty.
  */
-static void split(struct mount *m, char *line)
+static void split_line(struct mount *m, char *line)
 {
 	char **const first[] = {&m->id, &m->parent, &m->dev, &m->root, &m->point, &m->options};
 	char **const last[] = {&m->type, &m->source, &m->super_options};
@@ -124,14 +124,14 @@ KYMO_EVENT_INSTANCE(kymo_mount, of_mount, removed, KYMO_DEBUG_LINE)
 
 enum about { THERE, ADDED, REMOVED };
 
-static void record(enum about about, const char *line)
+static void record_mount(enum about about, const char *line)
 {
 	_cleanup_free_ char *copy = strdup(line);
 	struct mount m;
 
 	if (!copy)
 		return;
-	split(&m, copy);
+	split_line(&m, copy);
 	if (about == THERE)
 		kymo_trace(kymo_mount, mount, &m);
 	else if (about == ADDED)
@@ -148,7 +148,7 @@ static bool changes_wanted(void)
 static void record_all(const struct table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		record(THERE, t->lines[i]);
+		record_mount(THERE, t->lines[i]);
 	kymo_event(kymo_mount, mounts, kymo_u32(n, (uint32_t)t->n));
 }
 
@@ -163,9 +163,9 @@ static void record_difference(const struct table *old, const struct table *new)
 					  : strcmp(old->lines[i], new->lines[k]);
 
 		if (order < 0)
-			record(REMOVED, old->lines[i]);
+			record_mount(REMOVED, old->lines[i]);
 		else if (order > 0)
-			record(ADDED, new->lines[k]);
+			record_mount(ADDED, new->lines[k]);
 		i += order <= 0;
 		k += order >= 0;
 	}
@@ -221,7 +221,7 @@ static void changed(struct ky_watch *w, uint32_t events)
 	pthread_mutex_unlock(&lock);
 }
 
-static void start(struct ky_loop *loop)
+static void mount_start(struct ky_loop *loop)
 {
 	int ret;
 
@@ -233,7 +233,7 @@ static void start(struct ky_loop *loop)
 			strerror(-ret));
 }
 
-static void stop(void)
+static void mount_stop(void)
 {
 	ky_watch_remove(&watch);
 	fd = ky_close(fd);
@@ -241,4 +241,4 @@ static void stop(void)
 }
 
 const struct provider mount_provider = {
-	.name = "mount", .start = start, .stop = stop, .record_state = record_state};
+	.name = "mount", .start = mount_start, .stop = mount_stop, .record_state = record_state};

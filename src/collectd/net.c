@@ -130,7 +130,7 @@ static void take_device(struct udev_device *d)
 		kymo_trace(kymo_net, changed, d);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(((struct thing *)0)->key));
 }
@@ -138,30 +138,30 @@ static int compare(const void *a, const void *b)
 /* Returns the known state of the interface or address; NULL if there is none. */
 static struct thing *find_thing(const struct thing *t)
 {
-	struct thing **node = tfind(t, &known, compare);
+	struct thing **node = tfind(t, &known, compare_keys);
 
 	return node ? *node : NULL;
 }
 
 /* Returns the same, and adds it if it is not known. Returns NULL if allocation fails. */
-static struct thing *learn(const struct thing *t)
+static struct thing *learn_thing(const struct thing *t)
 {
 	struct thing *mine = find_thing(t);
 
 	if (mine || !(mine = calloc(1, sizeof(*mine))))
 		return mine;
 	mine->key = t->key;
-	if (!tsearch(mine, &known, compare)) {
+	if (!tsearch(mine, &known, compare_keys)) {
 		free(mine);
 		mine = NULL;
 	}
 	return mine;
 }
 
-static void forget(struct thing *mine)
+static void forget_thing(struct thing *mine)
 {
 	if (mine)
-		tdelete(mine, &known, compare);
+		tdelete(mine, &known, compare_keys);
 	free(mine);
 }
 
@@ -184,10 +184,10 @@ static void take_link(struct nlmsghdr *h, bool record)
 	if (info->ifi_family != AF_UNSPEC)
 		return;
 	if (h->nlmsg_type == RTM_DELLINK) {
-		forget(find_thing(&t));
+		forget_thing(find_thing(&t));
 		return;
 	}
-	mine = learn(&t);
+	mine = learn_thing(&t);
 	if (!mine)
 		return;
 	changed = mine->flags ^ info->ifi_flags;
@@ -233,16 +233,16 @@ static void take_address(struct nlmsghdr *h, bool record)
 	if (record && added == !find_thing(&t))
 		record_address_change(&t, added);
 	if (added)
-		learn(&t);
+		learn_thing(&t);
 	else
-		forget(find_thing(&t));
+		forget_thing(find_thing(&t));
 }
 
 /*
  * Receives messages. Returns 0; 1 at the end of an answer; -errno, with -ENOBUFS if messages were
  * lost.
  */
-static int receive(bool record, int flags)
+static int receive_netlink(bool record, int flags)
 {
 	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct sockaddr_nl from;
@@ -266,7 +266,7 @@ static int receive(bool record, int flags)
 }
 
 /* Reads the current state: requests it, and receives messages until the request is answered. */
-static int ask(uint16_t what)
+static int read_current_state(uint16_t what)
 {
 	struct {
 		struct nlmsghdr header;
@@ -278,7 +278,7 @@ static int ask(uint16_t what)
 	int ret = send(fd, &request, sizeof(request), 0) < 0 ? -errno : 0;
 
 	while (!ret)
-		ret = receive(false, 0);
+		ret = receive_netlink(false, 0);
 	return KY_MIN(ret, 0);
 }
 
@@ -306,13 +306,13 @@ static int open_all(struct ky_loop *loop)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	ret = bind(fd, (void *)&groups, sizeof(groups)) < 0 ? -errno : 0;
 	if (!ret)
-		ret = ask(RTM_GETLINK);
+		ret = read_current_state(RTM_GETLINK);
 	if (!ret)
-		ret = ask(RTM_GETADDR);
+		ret = read_current_state(RTM_GETADDR);
 	return ret ? ret : ky_watch_add(loop, &watch, fd, EPOLLIN, readable);
 }
 
-static void start(struct ky_loop *loop)
+static void net_start(struct ky_loop *loop)
 {
 	int ret;
 
@@ -330,7 +330,7 @@ static void start(struct ky_loop *loop)
 static void readable(struct ky_watch *w, uint32_t events)
 {
 	struct ky_loop *loop = w->loop;
-	int ret = receive(true, MSG_DONTWAIT);
+	int ret = receive_netlink(true, MSG_DONTWAIT);
 
 	if (ret >= 0)
 		return;
@@ -338,14 +338,14 @@ static void readable(struct ky_watch *w, uint32_t events)
 		   "room for (%s): some are missing, and what there is now is recorded instead",
 		strerror(-ret));
 	close_all();
-	start(loop);
+	net_start(loop);
 	kymo_event(kymo_net, lost);
 	record_state();
 }
 
 const struct provider net_provider = {
 	.name = "net",
-	.start = start,
+	.start = net_start,
 	.stop = close_all,
 	.record_state = record_state,
 	.subsystem = "net",

@@ -16,7 +16,7 @@ bool uevents_heard(void)
 	return monitor;
 }
 
-static void dispatch(struct udev_device *d)
+static void dispatch_uevent(struct udev_device *d)
 {
 	const char *subsystem = udev_device_get_subsystem(d);
 
@@ -30,7 +30,7 @@ static void monitor_readable(struct ky_watch *w, uint32_t events)
 	struct udev_device *d;
 
 	while ((d = udev_monitor_receive_device(monitor))) {
-		dispatch(d);
+		dispatch_uevent(d);
 		udev_device_unref(d);
 	}
 	if (errno != ENOBUFS)
@@ -44,7 +44,7 @@ static void monitor_readable(struct ky_watch *w, uint32_t events)
 }
 
 /* Selects all requested subsystems: the kernel skips the others. */
-static int filter(void)
+static int filter_subsystems(void)
 {
 	int ret = 0;
 
@@ -69,7 +69,7 @@ static int open_monitor(struct ky_loop *loop)
 	if (!monitor)
 		return -errno;
 	udev_monitor_set_receive_buffer_size(monitor, BUFFER_BYTES);
-	ret = filter();
+	ret = filter_subsystems();
 	if (ret >= 0)
 		ret = udev_monitor_enable_receiving(monitor);
 	if (ret >= 0)

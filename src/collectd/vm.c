@@ -57,7 +57,7 @@ static struct host *find_thread(pid_t thread)
 	return NULL;
 }
 
-static void forget(struct host *h)
+static void free_host(struct host *h)
 {
 	if (h == idle)
 		idle = NULL;
@@ -66,16 +66,16 @@ static void forget(struct host *h)
 }
 
 /* Removes a process whose last machine was destroyed. The last such process is kept in `idle`. */
-static void retire(struct host *h)
+static void retire_host(struct host *h)
 {
 	if (idle && idle != h)
-		forget(idle);
+		free_host(idle);
 	idle = h;
 	h->n = 0;
 }
 
 /* Collects what is known about the thread's process, which may have exited. */
-static void identify(struct guest *g, pid_t thread)
+static void identify_guest(struct guest *g, pid_t thread)
 {
 	const struct host *h = find_thread(thread);
 
@@ -109,7 +109,7 @@ static struct host *keep_host(const struct guest *g, pid_t thread)
 	return h;
 }
 
-static void found(pid_t pid)
+static void keep_found_host(pid_t pid)
 {
 	struct guest g;
 	struct host *h;
@@ -126,7 +126,7 @@ static void found(pid_t pid)
 /* Called under the lock. */
 static void scan(void)
 {
-	n_hidden = guests_scan(found);
+	n_hidden = guests_scan(keep_found_host);
 	stale = !uevents_heard();
 }
 
@@ -168,7 +168,7 @@ static void record_state(void)
 		if (record_guest(h))
 			n++;
 		else
-			forget(h);
+			free_host(h);
 	}
 	kymo_event(kymo_vm, guests, kymo_u32(n, n), kymo_u32(hidden_processes, n_hidden));
 	pthread_mutex_unlock(&lock);
@@ -176,12 +176,12 @@ static void record_state(void)
 
 /* --- uevents --- */
 
-static void created(struct udev_device *d, pid_t thread)
+static void record_created(struct udev_device *d, pid_t thread)
 {
 	struct guest g;
 	struct host *h;
 
-	identify(&g, thread);
+	identify_guest(&g, thread);
 	h = keep_host(&g, thread);
 	if (h)
 		h->n++;
@@ -192,7 +192,7 @@ static void created(struct udev_device *d, pid_t thread)
 		kymo_string(stats_path, uevent_text(d, "STATS_PATH")));
 }
 
-static void destroyed(struct udev_device *d, pid_t thread)
+static void record_destroyed(struct udev_device *d, pid_t thread)
 {
 	struct host *h = find_thread(thread);
 
@@ -207,7 +207,7 @@ static void destroyed(struct udev_device *d, pid_t thread)
 		kymo_u64(count, uevent_number(d, "COUNT")),
 		kymo_string(stats_path, uevent_text(d, "STATS_PATH")));
 	if (h && h->n <= 1)
-		retire(h);
+		retire_host(h);
 	else if (h)
 		h->n--;
 }
@@ -221,9 +221,9 @@ static void take_device(struct udev_device *d)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!strcmp(event, "create"))
-		created(d, thread);
+		record_created(d, thread);
 	else if (!strcmp(event, "destroy"))
-		destroyed(d, thread);
+		record_destroyed(d, thread);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -234,7 +234,7 @@ static void missed(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void start(struct ky_loop *loop)
+static void vm_start(struct ky_loop *loop)
 {
 	if (geteuid())
 		ky_info("not root: virtual machines of other users that run already are not seen");
@@ -243,18 +243,18 @@ static void start(struct ky_loop *loop)
 	pthread_mutex_unlock(&lock);
 }
 
-static void stop(void)
+static void vm_stop(void)
 {
 	struct host *h, *tmp;
 
 	ky_list_foreach_safe (h, tmp, &hosts, node)
-		forget(h);
+		free_host(h);
 }
 
 const struct provider vm_provider = {
 	.name = "vm",
-	.start = start,
-	.stop = stop,
+	.start = vm_start,
+	.stop = vm_stop,
 	.record_state = record_state,
 	.subsystem = "misc",
 	.take = take_device,
