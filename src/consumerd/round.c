@@ -20,7 +20,7 @@
  * Drains all ring sets that are due, in one round. Fetches the heads first, then copies the
  * metadata, then writes packets up to those heads.
  */
-static void drain(struct consumerd *c, bool flush, uint64_t now)
+static void drain_sets(struct consumerd *c, bool flush, uint64_t now)
 {
 	/* While there is a failure, the metadata may need another try, too. */
 	bool any = flush || c->status;
@@ -76,7 +76,7 @@ void round_flush(struct consumerd *c)
 	unsigned int n = 0;
 
 	do
-		drain(c, true, ky_loop_now_ns());
+		drain_sets(c, true, ky_loop_now_ns());
 	while (has_more(c) && ++n < ROUNDS_MAX);
 }
 
@@ -110,7 +110,7 @@ static void timer_due(struct ky_timer *timer)
 	struct consumerd *c = ky_container_of(timer, struct consumerd, timer);
 	uint64_t now = ky_loop_now_ns();
 
-	drain(c, false, now);
+	drain_sets(c, false, now);
 	bounds_enforce(c, now);
 	kernel_watch(c);
 	round_note_room(c, now);

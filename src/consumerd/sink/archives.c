@@ -121,7 +121,7 @@ static int write_counts(const struct archives *a, int dir)
 }
 
 /* Archives of one number are of two daemons: the earlier one is older. */
-static int compare(const void *x, const void *y)
+static int compare_archives(const void *x, const void *y)
 {
 	const struct archive *a = x, *b = y;
 
@@ -142,10 +142,11 @@ static uint64_t age_of(const struct stat *st)
  * file systems count blocks only when they have written them. Returns false if the entry is no
  * archive.
  */
-static bool measure(struct archive *archive, const struct archives *known, int dir, uint64_t now_s)
+static bool measure_archive(
+	struct archive *archive, const struct archives *known, int dir, uint64_t now_s)
 {
 	const struct archive *found = known->n ? bsearch(archive, known->list, known->n,
-							 sizeof(*archive), compare)
+							 sizeof(*archive), compare_archives)
 					       : NULL;
 	struct stat st;
 
@@ -173,7 +174,7 @@ static int add_archive(
 		return 0;
 	archive.number = strtoull(dash + 1, NULL, 10);
 	strcpy(archive.name, name);
-	if (!measure(&archive, known, dir, now_s))
+	if (!measure_archive(&archive, known, dir, now_s))
 		return 0;
 	grown = realloc(a->list, (a->n + 1) * sizeof(*grown));
 	if (!grown)
@@ -204,7 +205,7 @@ static int read_directory(
 		ret = add_archive(a, known, fd, e->d_name, now_s);
 	closedir(dir);
 	if (a->n)
-		qsort(a->list, a->n, sizeof(a->list[0]), compare);
+		qsort(a->list, a->n, sizeof(a->list[0]), compare_archives);
 	return ret;
 }
 

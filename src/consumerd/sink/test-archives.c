@@ -34,7 +34,7 @@ static int teardown(void **state)
 }
 
 /* Adds 64 KiB to the file of an archive. */
-static void grow(const char *name)
+static void grow_archive(const char *name)
 {
 	static const char bytes[64 << 10] = "x";
 	char path[64];
@@ -63,22 +63,22 @@ static void test_renewed(void **state)
 	(void)state;
 	renew(&a, now);
 	assert_int_equal(a.n, 0);
-	grow("b-b-10");
-	grow("a-b-9");
+	grow_archive("b-b-10");
+	grow_archive("a-b-9");
 	renew(&a, now);
 	assert_int_equal(a.n, 2);
 	assert_string_equal(a.list[0].name, "a-b-9");
 	assert_true(a.bytes >= 2 * (64 << 10));
 	bytes = a.bytes;
-	grow("a-b-9"); /* as a file system that counts late */
+	grow_archive("a-b-9"); /* as a file system that counts late */
 	renew(&a, now + ARCHIVES_MEASURED_S - 1);
 	assert_true(a.bytes > bytes);
 	bytes = a.bytes;
-	grow("a-b-9");
+	grow_archive("a-b-9");
 	now += ARCHIVES_MEASURED_S;
 	renew(&a, now);
 	assert_int_equal(a.bytes, bytes);
-	grow("c-c-11");
+	grow_archive("c-c-11");
 	renew(&a, now);
 	assert_int_equal(a.n, 3);
 	assert_true(a.bytes > bytes);
@@ -104,9 +104,9 @@ static void test_age(void **state)
 	time_t s = time(NULL);
 
 	(void)state;
-	grow("a-a-1");
+	grow_archive("a-a-1");
 	set_mtime("archives/a-a-1", s - 1000);
-	grow("b-b-2");
+	grow_archive("b-b-2");
 	set_mtime("archives/b-b-2", s + 1000000);
 	renew(&a, 5);
 	assert_in_range(a.list[0].age_s, 1000, 100000);

@@ -68,7 +68,7 @@ static struct ky_ctf_packet header(uint32_t n)
 	return p;
 }
 
-static int append(struct stream_file *f, uint32_t n)
+static int append_packet(struct stream_file *f, uint32_t n)
 {
 	struct sink_packet p = {.header = header(n), .data = payload, .len = n};
 
@@ -91,7 +91,7 @@ static struct sink_packet block(unsigned int i, uint32_t len)
 	return p;
 }
 
-static void limit(rlim_t bytes)
+static void limit_file_size(rlim_t bytes)
 {
 	struct rlimit l = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
 
@@ -104,13 +104,13 @@ static void test_append(void **state)
 
 	stream_file_init(&f);
 	expect_no_files();
-	assert_int_equal(append(&f, 1000), 0);
-	assert_int_equal(append(&f, 0), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
+	assert_int_equal(append_packet(&f, 0), 0);
 	expect_sizes(2 * 128 + 1000, 2);
 	stream_file_deinit(&f);
 	/* a second consumer does not write into it */
 	stream_file_init(&f);
-	assert_int_equal(append(&f, 10), -EEXIST);
+	assert_int_equal(append_packet(&f, 10), -EEXIST);
 	stream_file_deinit(&f);
 }
 
@@ -119,13 +119,13 @@ static void test_cut_off(void **state)
 	struct stream_file f;
 
 	stream_file_init(&f);
-	assert_int_equal(append(&f, 1000), 0);
-	limit(3000);
-	assert_int_equal(append(&f, 5000), -EFBIG);
+	assert_int_equal(append_packet(&f, 1000), 0);
+	limit_file_size(3000);
+	assert_int_equal(append_packet(&f, 5000), -EFBIG);
 	expect_sizes(1128, 1);
-	assert_int_equal(append(&f, 1000), 0);
-	limit(RLIM_INFINITY);
-	assert_int_equal(append(&f, 5000), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
+	limit_file_size(RLIM_INFINITY);
+	assert_int_equal(append_packet(&f, 5000), 0);
 	expect_sizes(3 * 128 + 7000, 3);
 	stream_file_deinit(&f);
 }
@@ -138,14 +138,14 @@ static void test_first_fails(void **state)
 	struct stream_file f;
 
 	stream_file_init(&f);
-	limit(64);
-	assert_int_equal(append(&f, 1000), -EFBIG);
-	limit(RLIM_INFINITY);
+	limit_file_size(64);
+	assert_int_equal(append_packet(&f, 1000), -EFBIG);
+	limit_file_size(RLIM_INFINITY);
 	expect_no_files();
 	no_index.index_dir = -1;
 	assert_int_equal(stream_file_append(&f, &no_index, &p, 1, false), -EBADF);
 	expect_no_files();
-	assert_int_equal(append(&f, 1000), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
 	expect_sizes(1128, 1);
 	stream_file_deinit(&f);
 }
@@ -158,19 +158,19 @@ static void test_first_fails_twice(void **state)
 	struct stream_file f;
 
 	stream_file_init(&f);
-	assert_int_equal(append(&f, 1000), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
 	f.n_packets = 0;
 	f.size = 0;
 	elsewhere.dir = elsewhere.index_dir = -1;
-	limit(0);
+	limit_file_size(0);
 	assert_int_equal(stream_file_append(&f, &elsewhere, &p, 1, false), -EFBIG);
-	limit(RLIM_INFINITY);
-	assert_int_equal(append(&f, 500), 0);
+	limit_file_size(RLIM_INFINITY);
+	assert_int_equal(append_packet(&f, 500), 0);
 	expect_sizes(628, 1);
 	stream_file_deinit(&f);
 }
 
-static void count(void *context, const struct ky_ctf_packet *p)
+static void count_packet(void *context, const struct ky_ctf_packet *p)
 {
 	++*(unsigned int *)context;
 }
@@ -182,7 +182,7 @@ static int resume(struct stream_file *f, uint32_t stream_id, unsigned int *n)
 	like.stream_id = stream_id;
 	*n = 0;
 	stream_file_init(f);
-	return stream_file_resume(f, &place, &like, count, n);
+	return stream_file_resume(f, &place, &like, count_packet, n);
 }
 
 static void test_resume(void **state)
@@ -192,16 +192,16 @@ static void test_resume(void **state)
 
 	assert_int_equal(resume(&f, 9, &n), 0);
 	assert_int_equal(f.fd, -1);
-	assert_int_equal(append(&f, 1000), 0);
-	assert_int_equal(append(&f, 2000), 0);
-	assert_int_equal(append(&f, 3000), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
+	assert_int_equal(append_packet(&f, 2000), 0);
+	assert_int_equal(append_packet(&f, 3000), 0);
 	assert_int_equal(ftruncate(f.fd, 128 + 1000 + 128 + 1999), 0);
 	stream_file_deinit(&f);
 	assert_int_equal(resume(&f, 9, &n), 0);
 	assert_int_equal(n, 1);
 	expect_sizes(1128, 1);
 	/* continues behind it */
-	assert_int_equal(append(&f, 50), 0);
+	assert_int_equal(append_packet(&f, 50), 0);
 	expect_sizes(1128 + 178, 2);
 	stream_file_deinit(&f);
 	/* the file of another stream is left alone */
@@ -275,7 +275,7 @@ static void test_direct(void **state)
 		read_back(0, pair[0].data, lengths[i], at);
 		read_back(at, pair[1].data, LARGE - ROOM, at + LARGE);
 		/* part of a block; then the file does not end with a page */
-		assert_int_equal(append(&f, 100), 0);
+		assert_int_equal(append_packet(&f, 100), 0);
 		assert_false(f.direct);
 		assert_false(stream_file_may_be_direct(&f, pair, PAIR));
 		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, true), 0);
@@ -321,18 +321,18 @@ static void test_batch_cut_off(void **state)
 		uint64_t n = f.n_packets;
 
 		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, direct), 0);
-		limit((n + PAIR) * LARGE + LARGE + 8192);
+		limit_file_size((n + PAIR) * LARGE + LARGE + 8192);
 		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, direct), -EFBIG);
 		expect_sizes((n + PAIR) * LARGE, n + PAIR);
 		assert_int_equal(stream_file_append(&f, &place, pair, 1, direct), 0);
-		limit(RLIM_INFINITY);
+		limit_file_size(RLIM_INFINITY);
 		expect_sizes((n + PAIR + 1) * LARGE, n + PAIR + 1);
 	}
 	stream_file_deinit(&f);
 }
 
 /* Walks over the packets as a reader does, to the end of the file. Returns their number. */
-static unsigned int walk(void)
+static unsigned int walk_packets(void)
 {
 	struct ky_ctf_packet p;
 	off_t size = size_of(place.dir, "chan_3"), at = 0;
@@ -400,7 +400,7 @@ static void test_killed(void **state)
 		assert_int_equal(resume(&f, 9, &n), 0);
 		assert_int_equal(f.n_packets, n);
 		assert_true(n >= n_before);
-		assert_int_equal(walk(), n);
+		assert_int_equal(walk_packets(), n);
 		expect_sizes(f.size, n);
 		n_before = n;
 		stream_file_deinit(&f);
@@ -481,14 +481,14 @@ static void test_few_descriptors_and_no_room(void **state)
 	struct stream_file f;
 
 	stream_file_init(&f);
-	assert_int_equal(append(&f, 1000), 0);
+	assert_int_equal(append_packet(&f, 1000), 0);
 	stream_file_deinit(&f);
-	limit(3000);
-	assert_int_equal(append(&f, 5000), -EFBIG);
+	limit_file_size(3000);
+	assert_int_equal(append_packet(&f, 5000), -EFBIG);
 	stream_file_deinit(&f);
 	expect_sizes(1128, 1);
-	limit(RLIM_INFINITY);
-	assert_int_equal(append(&f, 5000), 0);
+	limit_file_size(RLIM_INFINITY);
+	assert_int_equal(append_packet(&f, 5000), 0);
 	expect_sizes(2 * 128 + 6000, 2);
 	stream_file_deinit(&f);
 }

@@ -105,7 +105,7 @@ static void copy_all(struct ftrace_copy *c, struct ring *r)
 	qsort_r(c->order, c->n, sizeof(*c->order), by_clock, c);
 }
 
-static int allocate(struct ftrace_copy *c, struct ring *r)
+static int allocate_copy(struct ftrace_copy *c, struct ring *r)
 {
 	/* Most of a large ring may be empty: only pages that are written take memory. */
 	void *p = mmap(NULL, (size_t)r->n * r->size, PROT_READ | PROT_WRITE,
@@ -122,7 +122,7 @@ static int allocate(struct ftrace_copy *c, struct ring *r)
 int ftrace_copy_ring(struct ftrace_copy *c, const uint8_t *data, uint32_t n, uint32_t size)
 {
 	struct ring r = {.data = data, .n = n, .size = size};
-	int ret = allocate(c, &r);
+	int ret = allocate_copy(c, &r);
 
 	if (!ret)
 		copy_all(c, &r);

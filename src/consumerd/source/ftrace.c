@@ -223,7 +223,7 @@ static void measure_page(struct cpu *c, uint32_t i, struct ky_kplace *place, uin
 }
 
 /* Returns whether the copy was measured. Without memory, nothing is left out. */
-static bool measure(struct cpu *c)
+static bool measure_copy(struct cpu *c)
 {
 	uint8_t *out = c->copy.parts ? NULL : malloc(KY_KERNEL_BLOCK + KY_KCOPY_SLACK);
 	struct ky_kplace place = {0};
@@ -241,7 +241,7 @@ static uint64_t ftrace_size_after(struct once_cpu *once, uint64_t ts)
 	struct cpu *c = cpu_of(once);
 	uint64_t size = 0;
 
-	for (uint32_t i = c->copy.next; measure(c) && i < c->copy.n; i++)
+	for (uint32_t i = c->copy.next; measure_copy(c) && i < c->copy.n; i++)
 		if (c->copy.parts[i].end > ts)
 			size += c->copy.parts[i].bytes;
 	return size;
@@ -252,7 +252,8 @@ static uint64_t ftrace_leave_out(struct once_cpu *once, uint64_t ts)
 	struct ftrace_copy *copy = &cpu_of(once)->copy;
 	uint64_t n = 0;
 
-	while (measure(cpu_of(once)) && copy->next < copy->n && copy->parts[copy->next].end <= ts)
+	while (measure_copy(cpu_of(once)) && copy->next < copy->n &&
+		copy->parts[copy->next].end <= ts)
 		n += copy->parts[copy->next++].n_events;
 	return n;
 }

@@ -140,7 +140,7 @@ static int once_look(struct source *s, bool flush, bool written)
 }
 
 /* Describes what lies behind *at in its block. Returns false if that is nothing. */
-static bool describe(
+static bool describe_block_rest(
 	struct once_cpu *c, const struct source_mark *at, bool partial, struct ky_drain_piece *ret)
 {
 	const struct ky_kernel_slot *slot = once_slot(c);
@@ -172,7 +172,7 @@ static bool once_next(
 	struct once_cpu *c = once_cpu_of(s);
 
 	while (at->pos < s->head) {
-		if (describe(c, at, partial, ret_piece)) {
+		if (describe_block_rest(c, at, partial, ret_piece)) {
 			*at = source_behind(at, ret_piece);
 			return true;
 		}

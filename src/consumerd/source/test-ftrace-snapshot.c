@@ -37,7 +37,7 @@ static void on_access(int sig)
 	write_page(AFTER_NEXT, 50);
 }
 
-static struct ftrace_copy copy(void)
+static struct ftrace_copy copy_ring(void)
 {
 	struct ftrace_copy c = {0};
 
@@ -52,7 +52,7 @@ static uint64_t next_clock(struct ftrace_copy *c)
 	return ftrace_copy_next(c, page) ? ky_load64(page) : 0;
 }
 
-static void fill(void)
+static void fill_ring(void)
 {
 	write_page(NEXT, 10);
 	write_page(AFTER_NEXT, 20);
@@ -63,8 +63,8 @@ static void test_order(void **state)
 {
 	struct ftrace_copy c;
 
-	fill();
-	c = copy();
+	fill_ring();
+	c = copy_ring();
 	assert_int_equal(next_clock(&c), 10);
 	assert_int_equal(next_clock(&c), 20);
 	assert_int_equal(next_clock(&c), 30);
@@ -77,10 +77,10 @@ static void test_written_while_noted(void **state)
 {
 	struct ftrace_copy c;
 
-	fill();
+	fill_ring();
 	signal(SIGSEGV, on_access);
 	mprotect(ring + AFTER_NEXT * SIZE, SIZE, PROT_NONE);
-	c = copy();
+	c = copy_ring();
 	signal(SIGSEGV, SIG_DFL);
 	assert_int_equal(next_clock(&c), 30);
 	assert_int_equal(next_clock(&c), 0);

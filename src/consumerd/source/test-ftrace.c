@@ -46,7 +46,7 @@ static int try_put(const char *file, const char *text)
 	return ret;
 }
 
-static void put(const char *file, const char *text)
+static void write_tracefs(const char *file, const char *text)
 {
 	int ret = try_put(file, text);
 
@@ -82,13 +82,13 @@ static int make_instance(void **state)
 	snprintf(instance, sizeof(instance), TRACEFS "/instances/test-ftrace-%d", (int)getpid());
 	if (mkdir(instance, 0700) < 0)
 		return -1;
-	put("tracing_on", "0");
+	write_tracefs("tracing_on", "0");
 	page_is_small = try_put("buffer_subbuf_size_kb", "64") < 0;
-	put("trace_clock", clock_name());
-	put("buffer_size_kb", "8192");
-	put("options/overwrite", "0");
-	put("buffer_percent", "1");
-	put(EVENT "/filter", "id == 1");
+	write_tracefs("trace_clock", clock_name());
+	write_tracefs("buffer_size_kb", "8192");
+	write_tracefs("options/overwrite", "0");
+	write_tracefs("buffer_percent", "1");
+	write_tracefs(EVENT "/filter", "id == 1");
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static int remove_instance(void **state)
 	return access(instance, F_OK) == 0 ? -1 : 0;
 }
 
-static void pin(int cpu)
+static void pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
 
@@ -139,7 +139,7 @@ static pid_t make_load(uint64_t n, const struct shared *sh)
 	pid_t pid = fork();
 
 	if (!pid) {
-		pin(0);
+		pin_to_cpu(0);
 		null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		raise(SIGSTOP);
 		for (uint64_t i = 0; i < n; i++) {
@@ -154,9 +154,9 @@ static pid_t make_load(uint64_t n, const struct shared *sh)
 	}
 	waitpid(pid, &status, WUNTRACED);
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	put("set_event_pid", text);
-	put(EVENT "/enable", "1");
-	put("tracing_on", "1");
+	write_tracefs("set_event_pid", text);
+	write_tracefs(EVENT "/enable", "1");
+	write_tracefs("tracing_on", "1");
 	kill(pid, SIGCONT);
 	return pid;
 }
@@ -259,7 +259,7 @@ static void store_mark(struct shared *sh, const struct source_mark *mark)
 }
 
 /* A consumer: takes all events, in order, until it is killed. */
-static void consume(struct shared *sh, int memory, const struct files *files)
+static void consume_events(struct shared *sh, int memory, const struct files *files)
 {
 	struct source_set *set = make_set(memory, files);
 	struct source *s = set->ops->open(set, 0);
@@ -301,7 +301,7 @@ static void test_once(void **state)
 		uint64_t count;
 
 		if (!pid) {
-			consume(sh, memory, &files);
+			consume_events(sh, memory, &files);
 			_exit(0);
 		}
 		/* Each consumer lives longer than the last that got nothing done. */
@@ -335,7 +335,7 @@ static void test_full(void **state)
 
 	(void)state;
 	end_load(make_load(n, NULL));
-	put("tracing_on", "0");
+	write_tracefs("tracing_on", "0");
 	while (mark.count < n) {
 		struct source_set *set = make_set(memory, &files);
 		struct source *s = set->ops->open(set, 0);
@@ -368,10 +368,10 @@ static void test_losses(void **state)
 	struct source_mark mark;
 
 	if (*state)
-		put("options/overwrite", *state);
-	put("buffer_size_kb", "1024");
+		write_tracefs("options/overwrite", *state);
+	write_tracefs("buffer_size_kb", "1024");
 	end_load(make_load(n, NULL));
-	put("tracing_on", "0");
+	write_tracefs("tracing_on", "0");
 	do {
 		assert_int_equal(s->ops->look(s, true, false), 0);
 		mark = s->taken;
@@ -427,8 +427,8 @@ static void test_snapshot(void **state)
 	pid_t load;
 	uint64_t n = 0;
 
-	put("options/overwrite", "1");
-	put("buffer_size_kb", "1024");
+	write_tracefs("options/overwrite", "1");
+	write_tracefs("buffer_size_kb", "1024");
 	files = open_cpu();
 	load = make_load(UINT64_MAX, NULL);
 	for (int i = 0; i < 50 || !n; i++) { /* the load may get no CPU for a while */

@@ -12,7 +12,7 @@
  * Returns true if writers that are suddenly fast take more memory, instead of losing events. A
  * program in a control group with little memory does not: the source shows it by its first loss.
  */
-static bool grows(const struct source *s)
+static bool is_growable(const struct source *s)
 {
 	return s->capacity > (uint64_t)s->n_blocks * s->block_size && !s->lost[KY_LOST_FULL];
 }
@@ -30,7 +30,7 @@ void pace_measure(struct pace *p, const struct source *s, uint64_t n_bytes, uint
 
 	p->looked_ns = now_ns;
 	/* A source that cannot grow must not be surprised by the next burst. */
-	p->fill_ns += passed / (grows(s) ? 8 : 64);
+	p->fill_ns += passed / (is_growable(s) ? 8 : 64);
 	if (n_bytes && !__builtin_mul_overflow(passed, size, &product))
 		p->fill_ns = KY_MIN(p->fill_ns, product / n_bytes);
 }
@@ -47,7 +47,7 @@ static uint32_t batch(const struct pace *p, const struct source *s)
 {
 	uint32_t n = KY_MIN(s->n_blocks / 2, PACE_BATCH_BYTES / s->block_size);
 
-	if (!grows(s))
+	if (!is_growable(s))
 		n = KY_MIN(n, KY_MAX(s->n_blocks / 8, PACE_SMALL_BYTES / s->block_size));
 	return pace_spare_ns(p, s) ? KY_MAX(n, 1u) : 1;
 }
@@ -64,7 +64,7 @@ uint64_t pace_wait_ns(const struct pace *p, const struct source *s, bool due)
 
 	missing -= due ? 0 : KY_MIN(missing, s->n_ready);
 	/* Half a block more, or the last one is often not yet full. */
-	if (grows(s) && pace_spare_ns(p, s))
+	if (is_growable(s) && pace_spare_ns(p, s))
 		wait = p->fill_ns / s->n_blocks * (2 * missing + 1) / 2;
-	return KY_MIN(wait, grows(s) ? KY_MAX(s->capacity / FASTEST, CALM_NS) : CALM_NS);
+	return KY_MIN(wait, is_growable(s) ? KY_MAX(s->capacity / FASTEST, CALM_NS) : CALM_NS);
 }

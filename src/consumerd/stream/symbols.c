@@ -36,7 +36,7 @@ void symbols_renew(struct symbols *s, int fd)
 	memset(&s->seen, 0, sizeof(s->seen));
 }
 
-static void add(struct symbols *s, uint64_t address)
+static void add_symbol(struct symbols *s, uint64_t address)
 {
 	uint64_t end;
 	const struct ky_kernel_symbol *found = ky_kallsyms_take(s->all, address, &end);
@@ -52,8 +52,9 @@ static void add(struct symbols *s, uint64_t address)
 void symbols_look_up(struct symbols *s)
 {
 	for (uint32_t i = 0; i < s->seen.n_fresh; i++) {
-		add(s, s->seen.fresh[i]);
-		add(s, s->seen.fresh[i] - 1); /* a call that does not return may be the last */
+		add_symbol(s, s->seen.fresh[i]);
+		/* A call that does not return may be the last instruction. */
+		add_symbol(s, s->seen.fresh[i] - 1);
 	}
 	s->seen.n_fresh = 0;
 }

@@ -22,7 +22,7 @@ struct model {
 	unsigned int n_looks, n_writes;
 };
 
-static void begin(struct model *m, uint64_t capacity)
+static void begin_model(struct model *m, uint64_t capacity)
 {
 	*m = (struct model){
 		.source = {.block_size = BLOCK, .n_blocks = BLOCKS, .capacity = capacity}};
@@ -64,7 +64,7 @@ static void test_steady_writers_wake_it_once_for_a_write(void **state)
 {
 	struct model m;
 
-	begin(&m, 64u << 20);
+	begin_model(&m, 64u << 20);
 	run_model(&m, 64u << 10, SECOND);
 	run_model(&m, 64u << 10, 10 * SECOND);
 	assert_in_range(m.n_writes, 500, 650); /* a MiB each */
@@ -75,7 +75,7 @@ static void test_an_idle_source_is_looked_at_seldom(void **state)
 {
 	struct model m;
 
-	begin(&m, 64u << 20);
+	begin_model(&m, 64u << 20);
 	run_model(&m, 0, SECOND);
 	run_model(&m, 0, 10 * SECOND);
 	assert_in_range(m.n_looks, 1, 600);
@@ -89,7 +89,7 @@ static void test_there_is_room_for_a_sudden_burst(void **state)
 	struct model m;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(capacities); i++) {
-		begin(&m, capacities[i]);
+		begin_model(&m, capacities[i]);
 		run_model(&m, 0, 10 * SECOND);
 		look_at_ring(&m);
 		assert_in_range(pace_wait_ns(&m.pace, &m.source, false), 1,
@@ -101,12 +101,12 @@ static void test_what_cannot_grow_is_kept_nearly_empty(void **state)
 {
 	struct model m;
 
-	begin(&m, BLOCK * BLOCKS);
+	begin_model(&m, BLOCK * BLOCKS);
 	run_model(&m, 64u << 10, SECOND);
 	assert_in_range(m.n_writes, 3 * SECOND / 4 / (4 * KY_NS_PER_MS), UINT32_MAX);
 	m.source.n_ready = 1;
 	assert_true(pace_is_due(&m.pace, &m.source));
-	begin(&m, 64u << 20);
+	begin_model(&m, 64u << 20);
 	run_model(&m, 0, SECOND);
 	m.source.n_ready = 1;
 	assert_false(pace_is_due(&m.pace, &m.source));
@@ -123,7 +123,7 @@ static void test_what_cannot_grow_is_looked_at_in_time(void **state)
 	struct model m;
 
 	for (uint32_t n = 2; n <= BLOCKS; n *= 2) {
-		begin(&m, BLOCK * n);
+		begin_model(&m, BLOCK * n);
 		m.source.n_blocks = n;
 		run_model(&m, BLOCK * n / 8, SECOND); /* full in 8 ms */
 		assert_in_range(m.n_looks, 4 * 1000 / 8, UINT32_MAX);
@@ -135,7 +135,7 @@ static void test_what_cannot_grow_remembers_bursts(void **state)
 {
 	struct model m;
 
-	begin(&m, BLOCK * BLOCKS);
+	begin_model(&m, BLOCK * BLOCKS);
 	run_model(&m, 64u << 10, SECOND);
 	run_model(&m, 1u << 20, 4 * KY_NS_PER_MS);
 	run_model(&m, 64u << 10, 100 * KY_NS_PER_MS);

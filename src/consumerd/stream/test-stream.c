@@ -141,7 +141,7 @@ static struct ky_resume_stream memory;
 static struct pipe_source in;
 static struct stream stream;
 
-static void begin(struct sink_stream *to, uint64_t max_size)
+static void begin_stream(struct sink_stream *to, uint64_t max_size)
 {
 	memset(&memory, 0, sizeof(memory));
 	memset(&out, 0, sizeof(out));
@@ -171,7 +171,7 @@ static void expect_all(uint64_t n_discarded)
 
 static void test_read_once(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	for (int i = 0; i < 20; i++) {
 		int fails = i % 3;
 
@@ -189,7 +189,7 @@ static void test_read_once(void **state)
 /* A write may wait for the disk while the source fills slowly, unless more waits behind it. */
 static void test_hurry(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	assert_int_equal(round_of(1), 0);
 	assert_true(out.spare_ns > 0);
 	in.source.hurries = true;
@@ -201,7 +201,7 @@ static void test_hurry(void **state)
 
 static void test_losses(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	assert_int_equal(round_of(3), 0);
 	in.source.n_lost = 10;
 	out.n_fail = 1;
@@ -218,7 +218,7 @@ static void test_losses(void **state)
 /* The packet that ends the stream comes behind what the source had no room for at first. */
 static void test_end(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	in.source.until = 1000;
 	assert_int_equal(round_of(2 * N_IN_PIPE), 0);
 	assert_int_equal(stream.end.ts, N_IN_PIPE);
@@ -231,7 +231,7 @@ static void test_end(void **state)
 /* A consumer began later than the records that it finds; these cannot be described at once. */
 static void test_losses_before_records(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	stream.since = 1000;
 	in.is_busy = true;
 	in.source.n_lost = 10;
@@ -246,7 +246,7 @@ static void test_losses_before_records(void **state)
 /* The same, with records in an earlier chunk only. */
 static void test_losses_in_new_chunk(void **state)
 {
-	begin(&out.stream, 0);
+	begin_stream(&out.stream, 0);
 	assert_int_equal(round_of(3), 0);
 	stream.since = 1000;
 	stream_prepare(&stream, 1, false);
@@ -262,7 +262,7 @@ static void test_losses_in_new_chunk(void **state)
 /* A file that is full is complete, and the next one continues in a slot of its own. */
 static void test_files(void **state)
 {
-	begin(&out.stream, 2 * (sizeof(struct ky_ctf_packet) + N_IN_PIPE * 4));
+	begin_stream(&out.stream, 2 * (sizeof(struct ky_ctf_packet) + N_IN_PIPE * 4));
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(round_of(N_IN_PIPE), 0);
 	expect_all(0);
@@ -279,7 +279,7 @@ static void test_counted_only(void **state)
 	struct sink_stream *to;
 
 	assert_int_equal(null_sink.ops->open_stream(NULL, NULL, &to), 0);
-	begin(to, 0);
+	begin_stream(to, 0);
 	assert_int_equal(round_of(5), 0);
 	stream_add_stats(&stream, &stats);
 	assert_int_equal(stats.recorded, 5);
