@@ -262,7 +262,7 @@ static int format_request(struct ky_buf *line, const char *command, const struct
 	return text ? line->error : -ENOMEM;
 }
 
-static int exchange(struct kymo_ctl *ctl, const char *line, struct kymo_value **ret_reply)
+static int exchange_line(struct kymo_ctl *ctl, const char *line, struct kymo_value **ret_reply)
 {
 	int64_t deadline_ms = ctl->timeout_ms ? now_ms() + ctl->timeout_ms : -1;
 	size_t len = 0;
@@ -288,7 +288,7 @@ int kymo_ctl_call(struct kymo_ctl *ctl, const char *command, const struct kymo_v
 		return -EPIPE;
 	r = format_request(&line, command, params);
 	if (!r)
-		r = exchange(ctl, line.data, ret_reply);
+		r = exchange_line(ctl, line.data, ret_reply);
 	if (r < 0)
 		ctl->fd = ky_close(ctl->fd);
 	ky_buf_deinit(&line);

@@ -25,7 +25,7 @@ struct server {
 	pthread_t thread;
 };
 
-static void *serve(void *arg)
+static void *serve_one_client(void *arg)
 {
 	struct server *s = arg;
 	_cleanup_close_ int fd = accept(s->listen_fd, NULL, NULL);
@@ -43,7 +43,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void start(struct server *s, const char *const *pieces, bool stay)
+static void start_server(struct server *s, const char *const *pieces, bool stay)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
@@ -54,10 +54,10 @@ static void start(struct server *s, const char *const *pieces, bool stay)
 	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(s->listen_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(s->listen_fd, 1), 0);
-	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve_one_client, s), 0);
 }
 
-static void end(struct server *s)
+static void end_server(struct server *s)
 {
 	pthread_join(s->thread, NULL);
 	close(s->listen_fd);
@@ -79,7 +79,7 @@ static int call_once(struct server *s, const struct kymo_value *params, struct k
 	if (r < 0)
 		assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, reply), -EPIPE);
 	kymo_ctl_close(ctl);
-	end(s);
+	end_server(s);
 	return r;
 }
 
@@ -95,7 +95,7 @@ static void test_call(void **state)
 	kymo_value_add_string(params, "patterns", "y");
 	kymo_value_set_u64(params, "size", 7);
 	kymo_value_set_bool(params, "all", 1);
-	start(&s, pieces, false);
+	start_server(&s, pieces, false);
 	assert_int_equal(call_once(&s, params, &reply), 0);
 	assert_string_equal(s.request,
 		"{\"command\":\"hello\",\"session\":\"a \\\"b\\\"\\n\",\"patterns\":[\"x\",\"y\"],"
@@ -113,7 +113,7 @@ static void test_refusal(void **state)
 	struct kymo_value *reply = NULL;
 	struct server s;
 
-	start(&s, pieces, false);
+	start_server(&s, pieces, false);
 	assert_int_equal(call_once(&s, NULL, &reply), 0);
 	assert_false(kymo_reply_ok(reply));
 	assert_string_equal(kymo_reply_code(reply), "busy");
@@ -126,7 +126,7 @@ static void fails(const char *const *pieces, bool stay, int error)
 	struct kymo_value *reply = NULL;
 	struct server s;
 
-	start(&s, pieces, stay);
+	start_server(&s, pieces, stay);
 	assert_int_equal(call_once(&s, NULL, &reply), error);
 	assert_null(reply);
 }
@@ -154,7 +154,7 @@ static void test_too_long(void **state)
 
 	memset(text, 'x', len);
 	kymo_value_set_string(params, "session", text);
-	start(&s, NULL, true);
+	start_server(&s, NULL, true);
 	assert_int_equal(call_once(&s, params, &reply), -EMSGSIZE);
 	kymo_value_free(params);
 	free(text);
