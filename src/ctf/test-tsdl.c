@@ -116,7 +116,7 @@ static uint32_t make_contexts(void)
 	return KY_ARRAY_SIZE(wanted);
 }
 
-static struct ky_bytes describe(
+static struct ky_bytes encode_desc(
 	uint8_t *buf, size_t size, const char *name, const struct kymo_field *f)
 {
 	struct kymo_event ev = {.size = sizeof(ev),
@@ -170,9 +170,9 @@ static void write_metadata(const char *dir, const uint8_t uuid[16])
 	ky_tsdl_trace(&b, &t);
 	ky_tsdl_stream(&b, 0, KY_SET_PER_CPU, false);
 	ky_tsdl_comment(&b, "hostile */ }; garbage {\n*/ /*", true);
-	ky_tsdl_event(&b, 0, 0, describe(desc, sizeof(desc), "all:kinds", fields), NULL, 0);
+	ky_tsdl_event(&b, 0, 0, encode_desc(desc, sizeof(desc), "all:kinds", fields), NULL, 0);
 	ky_tsdl_stream(&b, 1, KY_SET_PER_THREAD, true);
-	ky_tsdl_event(&b, 1, 0, describe(desc, sizeof(desc), "nothing", no_fields), contexts,
+	ky_tsdl_event(&b, 1, 0, encode_desc(desc, sizeof(desc), "nothing", no_fields), contexts,
 		make_contexts());
 	assert_int_equal(b.error, 0);
 	write_file(dir, "metadata", b.data, b.len);
@@ -242,7 +242,7 @@ static void test_strings_are_escaped(void **state)
 	uint8_t desc[4096];
 	struct ky_buf b = {0};
 
-	ky_tsdl_event(&b, 0, 7, describe(desc, sizeof(desc), "e", fields), NULL, 0);
+	ky_tsdl_event(&b, 0, 7, encode_desc(desc, sizeof(desc), "e", fields), NULL, 0);
 	assert_non_null(strstr(b.data, "\"a \\\"quoted\\\\ label\\\"\\012\\033[31m\" = 0,"));
 	assert_non_null(strstr(b.data, "\"negative\" = -5 ... -1,"));
 	assert_non_null(strstr(b.data, "\"many\" = 1 ... 18446744073709551615,"));
