@@ -59,7 +59,7 @@ static void put_name(struct writer *w, const struct ky_node *n)
 	put_identifier(w->b, n->name);
 }
 
-static int fail(struct writer *w, const struct ky_node *n, const char *why)
+static int refuse_node(struct writer *w, const struct ky_node *n, const char *why)
 {
 	w->m->why = why;
 	w->m->why_field = n->name;
@@ -89,7 +89,7 @@ static int add_slot(struct writer *w, const struct ky_node *n)
 	struct ky_ctf_slot *s;
 
 	if (*w->n_slots == KY_CTF_SLOTS_MAX)
-		return fail(w, n, "too many sequences and variants");
+		return refuse_node(w, n, "too many sequences and variants");
 	s = calloc(1, sizeof(*s));
 	if (!s || ky_htab_add(&w->m->slots, &s->node, hash_node(n)) < 0) {
 		free(s);
@@ -270,7 +270,7 @@ static int put_struct(struct writer *w, const struct ky_node *n)
 	int r = 0;
 
 	if (w->n_around == MAX_DEPTH)
-		return fail(w, n, "structures nested too deep");
+		return refuse_node(w, n, "structures nested too deep");
 	w->around[w->n_around++] = n;
 	ky_buf_puts(w->b, "struct { ");
 	for (uint32_t i = 0; i < n->n && !r; i++)
@@ -310,7 +310,7 @@ static int put_untagged(struct writer *w, const struct ky_node *n)
 	int r = 0;
 
 	if (w->in_array)
-		return fail(w, n, "an array of variants whose tag is elsewhere");
+		return refuse_node(w, n, "an array of variants whose tag is elsewhere");
 	w->m->is_approximate = true;
 	ky_buf_puts(w->b, "struct { ");
 	for (uint32_t i = 0; i < n->n && !r; i++) {

@@ -260,7 +260,7 @@ static int read_calls(
 /* --- reading --- */
 
 /* Chooses the classes of the one kind of stacks or of the other. Returns true if there is any. */
-static bool choose(uint8_t *want, const struct ky_query *q, struct call_fields *calls)
+static bool choose_stack_classes(uint8_t *want, const struct ky_query *q, struct call_fields *calls)
 {
 	bool any = false;
 
@@ -294,10 +294,12 @@ int ky_folded_read(struct ky_folded *f, const struct ky_tables *t,
 	if (!want || !calls.fields)
 		r = -ENOMEM;
 	else
-		f->has_spans |= spans = o->stacks != KY_STACKS_CALLS && choose(want, q, NULL);
+		f->has_spans |= spans = o->stacks != KY_STACKS_CALLS &&
+					choose_stack_classes(want, q, NULL);
 	if (!r && spans) {
 		r = read_spans(f, q, want, side);
-	} else if (!r && o->stacks != KY_STACKS_SPANS && choose(want, q, calls.fields)) {
+	} else if (!r && o->stacks != KY_STACKS_SPANS &&
+		   choose_stack_classes(want, q, calls.fields)) {
 		f->has_calls = true;
 		r = ky_symbols_new(&calls.symbols, t->reader, o->dirs, o->n_dirs);
 		if (!r)

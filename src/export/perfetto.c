@@ -61,7 +61,7 @@ static uint64_t number_of(
 }
 
 /* Returns the number of a name, which the packet under construction defines if it is new. */
-static uint64_t intern(struct perfetto *p, enum table table, const char *name, size_t len)
+static uint64_t intern_name(struct perfetto *p, enum table table, const char *name, size_t len)
 {
 	struct ky_buf entry = {0};
 	bool is_new;
@@ -112,8 +112,8 @@ static void put_fields(struct perfetto *p, const struct ky_mark *m)
 	while (ky_members_next(&members)) {
 		p->annotation.len = 0;
 		ky_pb_number(&p->annotation, 1,
-			intern(p, TABLE_FIELD_NAMES, members.name.data ? members.name.data : "",
-				members.name.len));
+			intern_name(p, TABLE_FIELD_NAMES,
+				members.name.data ? members.name.data : "", members.name.len));
 		put_value(p, members.value, members.value + members.value_len);
 		ky_pb_message(&p->event, 4, &p->annotation);
 	}
@@ -302,7 +302,7 @@ static void fill_event(struct perfetto *p, const struct ky_mark *m, uint64_t tra
 	else if (m->kind == KY_MARK_COUNTER)
 		put_counter(p, m);
 	else if (type_of(m->kind) != TYPE_END)
-		ky_pb_number(b, 10, intern(p, TABLE_EVENT_NAMES, m->name, m->name_len));
+		ky_pb_number(b, 10, intern_name(p, TABLE_EVENT_NAMES, m->name, m->name_len));
 	put_fields(p, m);
 	if (m->flow) {
 		snprintf(id, sizeof(id), "%.*s", (int)m->flow_id_len, m->flow_id);
@@ -311,7 +311,7 @@ static void fill_event(struct perfetto *p, const struct ky_mark *m, uint64_t tra
 }
 
 /* The first packet says that no name is known yet. */
-static void begin(struct perfetto *p)
+static void put_first_packet(struct perfetto *p)
 {
 	struct ky_buf packet = {0};
 
@@ -326,7 +326,7 @@ static int put_mark(void *arg, const struct ky_mark *m)
 	uint64_t track;
 
 	if (!p->is_begun)
-		begin(p);
+		put_first_packet(p);
 	track = find_mark_track(p, m);
 	p->event.len = p->interned.len = 0;
 	fill_event(p, m, track);
@@ -337,7 +337,7 @@ static int put_mark(void *arg, const struct ky_mark *m)
 	return put_packet(p, &packet, 2);
 }
 
-static void deinit(struct perfetto *p)
+static void deinit_perfetto(struct perfetto *p)
 {
 	ky_htab_free_all(&p->numbers, struct numbered, node);
 	ky_buf_deinit(&p->interned);
@@ -357,6 +357,6 @@ int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_
 	if (!r)
 		r = ky_timeline_read(t, put_mark, &p);
 	e = ky_out_close(&p.out, !r);
-	deinit(&p);
+	deinit_perfetto(&p);
 	return r ? r : e;
 }
