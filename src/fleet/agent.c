@@ -50,7 +50,7 @@ static uint64_t now_ns(void)
 }
 
 /* Logs each reason once. */
-static void report(struct agent *a, const char *why)
+static void warn_if_new(struct agent *a, const char *why)
 {
 	if (strcmp(a->trouble, why))
 		ky_warning("%s; trying again", why);
@@ -97,7 +97,7 @@ static int begin_if_due(void *arg, const char *id)
 	if (!held_is_due(&a->held, id))
 		return 0;
 	if (upload_begin(&a->upload, id) < 0) {
-		report(a, a->upload.why);
+		warn_if_new(a, a->upload.why);
 		upload_end(&a->upload);
 		return 0;
 	}
@@ -105,7 +105,7 @@ static int begin_if_due(void *arg, const char *id)
 }
 
 /* Ships a segment of a snapshot that is due. Returns whether there is more to do at once. */
-static bool ship(struct agent *a)
+static bool ship_due_segment(struct agent *a)
 {
 	int r;
 
@@ -125,7 +125,7 @@ static bool ship(struct agent *a)
 		return true;
 	if (r < 0) {
 		/* The next attempt asks anew how much is stored. */
-		report(a, a->upload.why);
+		warn_if_new(a, a->upload.why);
 		a->retry_ns = now_ns() + RETRY_NS;
 	}
 	upload_end(&a->upload);
@@ -146,7 +146,7 @@ static int64_t rest_ms(const struct agent *a)
 }
 
 /* Returns when the connection is over for good. */
-static void serve(struct agent *a)
+static void serve_requests(struct agent *a)
 {
 	natsStatus s = NATS_OK;
 	bool busy = false;
@@ -159,7 +159,7 @@ static void serve(struct agent *a)
 		s = natsSubscription_NextMsg(&msg, a->sub, busy ? 1 : rest_ms(a));
 		if (s == NATS_OK)
 			answer(a, msg);
-		busy = ship(a);
+		busy = ship_due_segment(a);
 	}
 	link_fail(&a->link, s, a->config.servers);
 }
@@ -182,9 +182,9 @@ static void __attribute__((noreturn)) run(struct agent *a)
 		if (!connect_once(a)) {
 			ky_info("host '%s' is connected to %s", a->config.name, a->config.servers);
 			*a->trouble = '\0';
-			serve(a);
+			serve_requests(a);
 		}
-		report(a, a->link.why);
+		warn_if_new(a, a->link.why);
 		upload_end(&a->upload);
 		natsSubscription_Destroy(a->sub);
 		a->sub = NULL;
@@ -193,7 +193,7 @@ static void __attribute__((noreturn)) run(struct agent *a)
 	}
 }
 
-static int usage(void)
+static int report_usage(void)
 {
 	fputs("kymo-agent: one file at most is expected; try 'kymo-agent --help'\n", stderr);
 	return 2;
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
 		ky_print_and_exit("kymo-agent " KYMO_VERSION "\n");
 	if (argc > 2 || *arg == '-')
-		return usage();
+		return report_usage();
 	signal(SIGPIPE, SIG_IGN);
 	if (config_load(&a.config, arg, why, sizeof(why)) < 0 ||
 		held_open(&a.held, &a.config, why, sizeof(why)) < 0) {

@@ -50,7 +50,8 @@ static bool set_time(uint64_t *to, uint64_t least, const char *value)
 }
 
 /* Returns whether there is such a key with such a value. */
-static bool set(struct fleet_config *c, const char *path, const char *key, const char *value)
+static bool set_config_value(
+	struct fleet_config *c, const char *path, const char *key, const char *value)
 {
 	if (!strcmp(key, "servers"))
 		return set_text(c->servers, sizeof(c->servers), value);
@@ -77,7 +78,7 @@ static bool set(struct fleet_config *c, const char *path, const char *key, const
 	return false;
 }
 
-static char *trim(char *text)
+static char *trim_blanks(char *text)
 {
 	size_t n;
 
@@ -90,7 +91,7 @@ static char *trim(char *text)
 /* Returns whether the line is empty, a comment, or KEY = VALUE. */
 static bool read_line(struct fleet_config *c, const char *path, char *line)
 {
-	char *text = trim(line), *equals;
+	char *text = trim_blanks(line), *equals;
 
 	if (!*text || *text == '#')
 		return true;
@@ -98,7 +99,7 @@ static bool read_line(struct fleet_config *c, const char *path, char *line)
 	if (!equals)
 		return false;
 	*equals = '\0';
-	return set(c, path, trim(text), trim(equals + 1));
+	return set_config_value(c, path, trim_blanks(text), trim_blanks(equals + 1));
 }
 
 static const char *missing(const struct fleet_config *c)

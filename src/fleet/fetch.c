@@ -50,9 +50,9 @@ struct trace {
 	char why[512];
 };
 
-static int fail(struct trace *t, int error, const char *fmt, ...) KY_PRINTF(3, 4);
+static int fail_trace(struct trace *t, int error, const char *fmt, ...) KY_PRINTF(3, 4);
 
-static int fail(struct trace *t, int error, const char *fmt, ...)
+static int fail_trace(struct trace *t, int error, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -101,11 +101,11 @@ static bool is_complete(const struct trace *t, const struct kymo_value *file)
 }
 
 /* Hands a message to the receiver. Returns 0 or -errno, with `why`. */
-static int receive(struct trace *t, const struct segment *s, const void *payload)
+static int receive_segment(struct trace *t, const struct segment *s, const void *payload)
 {
 	const int r = receiver_handle(&t->receiver, s, payload);
 
-	return r < 0 ? fail(t, r, "%s", t->receiver.why) : 0;
+	return r < 0 ? fail_trace(t, r, "%s", t->receiver.why) : 0;
 }
 
 static uint64_t size_of(const struct trace *t, const char *path)
@@ -136,21 +136,21 @@ static int get_segment(struct trace *t, size_t number, const struct kymo_value *
 		number);
 	r = link_next(&t->fetch->fleet->link, stream, subject, *seq, &stored);
 	if (r < 0)
-		return r == -ENOENT ? r : fail(t, r, "%s", t->fetch->fleet->link.why);
+		return r == -ENOENT ? r : fail_trace(t, r, "%s", t->fetch->fleet->link.why);
 	msg = stored.msg;
 	*seq = stored.seq + 1;
 	data = (const uint8_t *)natsMsg_GetData(msg);
 	n = natsMsg_GetDataLength(msg);
 	if (n < (int)SEGMENT_HEAD || segment_decode(data, &s) < 0 || s.type != SEGMENT_DATA ||
 		s.length != (uint32_t)n - SEGMENT_HEAD)
-		return fail(t, -EPROTO, "what it has stored is no segment");
+		return fail_trace(t, -EPROTO, "what it has stored is no segment");
 	if (s.offset > size_of(t, text_of(file, "path")))
 		return 0; /* what belongs before it is lost, or was shipped once more, behind it */
 	if (s.raw > number_of(file, "size") - s.offset)
-		return fail(t, -EPROTO, "it has stored more of %s than its manifest says",
+		return fail_trace(t, -EPROTO, "it has stored more of %s than its manifest says",
 			text_of(file, "path"));
 	s.file = t->receiver.n_paths - 1;
-	return receive(t, &s, data + SEGMENT_HEAD);
+	return receive_segment(t, &s, data + SEGMENT_HEAD);
 }
 
 static int get_file(struct trace *t, size_t number, const struct kymo_value *file)
@@ -161,7 +161,7 @@ static int get_file(struct trace *t, size_t number, const struct kymo_value *fil
 		.file = t->receiver.n_paths};
 	const uint64_t size = number_of(file, "size");
 	uint64_t seq = 1;
-	int r = receive(t, &s, path);
+	int r = receive_segment(t, &s, path);
 
 	if (r < 0 || is_complete(t, file) || !size)
 		return r;
@@ -171,7 +171,7 @@ static int get_file(struct trace *t, size_t number, const struct kymo_value *fil
 		r = get_segment(t, number, file, &seq);
 	/* A file of that size with other contents does not change any more. */
 	if (r == -ENOENT || (!r && !is_complete(t, file)))
-		return fail(t, -ENODATA,
+		return fail_trace(t, -ENODATA,
 			"the server does not have all of %s any more, or it was damaged", path);
 	return r;
 }
@@ -264,7 +264,7 @@ static int set_clock(struct trace *t, const char *path)
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 	parent = openat(t->receiver.trace, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = parent < 0 ? -errno : rewrite(t, parent);
-	return r < 0 ? fail(t, r, "%s: %s", path,
+	return r < 0 ? fail_trace(t, r, "%s: %s", path,
 			       r == -EINVAL ? "this is no metadata that Kymo wrote" : strerror(-r))
 		     : 0;
 }
@@ -283,7 +283,7 @@ static int each_metadata(struct trace *t, int (*fn)(struct trace *t, const char 
 			continue;
 		r = segment_path_valid(path, strlen(path))
 			    ? fn(t, path)
-			    : fail(t, -EPROTO, "its manifest names a file that no trace has");
+			    : fail_trace(t, -EPROTO, "its manifest names a file that no trace has");
 	}
 	return r;
 }
@@ -306,24 +306,24 @@ static int open_trace(struct trace *t)
 
 	if (strlen(name) > SEGMENT_NAME_MAX ||
 		!ids_from_hex(text_of(session_of(t), "recording"), hello, SEGMENT_ID_SIZE))
-		return fail(t, -EPROTO, "its manifest names no recording");
+		return fail_trace(t, -EPROTO, "its manifest names no recording");
 	memcpy(hello + SEGMENT_ID_SIZE, name, strlen(name));
-	return receive(t, &s, hello);
+	return receive_segment(t, &s, hello);
 }
 
-static int finish(struct trace *t)
+static int finish_trace(struct trace *t)
 {
 	const struct segment end = {.type = SEGMENT_END};
 	int r = each_metadata(t, set_clock);
 	int fd;
 
 	if (!r)
-		r = receive(t, &end, NULL);
+		r = receive_segment(t, &end, NULL);
 	if (r < 0)
 		return r;
 	fd = openat(t->receiver.trace, FETCHED, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
 	if (fd < 0)
-		return fail(t, -errno, "%s: %s", FETCHED, strerror(errno));
+		return fail_trace(t, -errno, "%s: %s", FETCHED, strerror(errno));
 	close(fd);
 	return 0;
 }
@@ -338,7 +338,7 @@ static int get_trace(struct trace *t)
 		r = each_metadata(t, discard_metadata);
 	if (!r)
 		r = get_files(t);
-	return r ? r : finish(t);
+	return r ? r : finish_trace(t);
 }
 
 static void put_trace(const struct trace *t)
@@ -656,7 +656,7 @@ static int get_hosts(struct fetch *f, const struct hosts *hosts)
 	return code;
 }
 
-static int report(struct fetch *f, const struct hosts *hosts)
+static int report_fetched(struct fetch *f, const struct hosts *hosts)
 {
 	struct kymo_value *result = f->fleet->result;
 
@@ -712,7 +712,7 @@ int fetch_run(struct fleet *f)
 	if (!code)
 		code = get_hosts(&fetch, &hosts);
 	if (!code)
-		code = report(&fetch, &hosts);
+		code = report_fetched(&fetch, &hosts);
 	kymo_value_free(fetch.note);
 	hosts_deinit(&hosts);
 	ky_close(fetch.dir);

@@ -20,15 +20,15 @@ int64_t hosts_now_ns(void)
 	return (int64_t)ky_clock_ns(CLOCK_REALTIME);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_hosts(const void *a, const void *b)
 {
 	return strcmp(((const struct host *)a)->name, ((const struct host *)b)->name);
 }
 
-static void sort(struct hosts *h)
+static void sort_hosts(struct hosts *h)
 {
 	if (h->n)
-		qsort(h->v, h->n, sizeof(*h->v), compare);
+		qsort(h->v, h->n, sizeof(*h->v), compare_hosts);
 }
 
 struct host *hosts_get(struct hosts *h, const char *name)
@@ -82,7 +82,7 @@ int hosts_load(struct hosts *h, struct link *l)
 		if (r < 0)
 			return r;
 	}
-	sort(h);
+	sort_hosts(h);
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -105,7 +105,7 @@ int hosts_add_absent(struct hosts *h, const char *path)
 	}
 	if (d)
 		closedir(d);
-	sort(h);
+	sort_hosts(h);
 	return r;
 }
 

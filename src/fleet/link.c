@@ -117,7 +117,7 @@ static natsStatus set_options(natsOptions *o, const struct fleet_config *c)
 }
 
 /* Says which certificate is at fault. A server that refuses ours closes the connection. */
-static void explain(struct link *l, natsStatus status, const struct fleet_config *c)
+static void explain_failure(struct link *l, natsStatus status, const struct fleet_config *c)
 {
 	if (status == NATS_PROTOCOL_ERROR)
 		snprintf(l->why, sizeof(l->why),
@@ -147,7 +147,7 @@ int link_open(struct link *l, const struct fleet_config *c)
 		if (s == NATS_OK)
 			s = natsConnection_JetStream(&l->js, l->nc, NULL);
 		if (s != NATS_OK)
-			explain(l, s, c);
+			explain_failure(l, s, c);
 	}
 	natsOptions_Destroy(o);
 	if (s == NATS_OK)
@@ -271,7 +271,8 @@ static bool leader_has_none(struct link *l, const char *stream, const jsDirectGe
  * where there are copies, a message is absent only if whoever answers has none ATTEMPTS times, and
  * the leader likewise.
  */
-static int get(struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
+static int get_stored(
+	struct link *l, const char *stream, jsDirectGetMsgOptions *o, struct stored *ret)
 {
 	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
 	unsigned n_absent = 0;
@@ -303,7 +304,7 @@ int link_next(
 	jsDirectGetMsgOptions_Init(&o);
 	o.Sequence = seq;
 	o.NextBySubject = subject;
-	return get(l, stream, &o, ret);
+	return get_stored(l, stream, &o, ret);
 }
 
 int link_last(struct link *l, const char *stream, const char *subject, struct stored *ret)
@@ -312,7 +313,7 @@ int link_last(struct link *l, const char *stream, const char *subject, struct st
 
 	jsDirectGetMsgOptions_Init(&o);
 	o.LastBySubject = subject;
-	return get(l, stream, &o, ret);
+	return get_stored(l, stream, &o, ret);
 }
 
 struct kymo_value *link_value(const natsMsg *msg)

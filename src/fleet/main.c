@@ -27,7 +27,7 @@ static const char help[] = "Usage: kymo-fleet REQUEST\n"
 
 // ---- texts
 
-static void say(struct fleet *f, const char *code, const char *fmt, va_list ap)
+static void report_fleet_error(struct fleet *f, const char *code, const char *fmt, va_list ap)
 {
 	char text[TEXT_MAX], safe[TEXT_MAX * 2];
 
@@ -45,7 +45,7 @@ int fleet_fail(struct fleet *f, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(f, "failed", fmt, ap);
+	report_fleet_error(f, "failed", fmt, ap);
 	va_end(ap);
 	return FLEET_FAILED;
 }
@@ -55,7 +55,7 @@ int fleet_usage(struct fleet *f, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(f, "usage", fmt, ap);
+	report_fleet_error(f, "usage", fmt, ap);
 	va_end(ap);
 	return FLEET_USAGE;
 }

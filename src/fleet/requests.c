@@ -17,7 +17,7 @@
 #define LIST_MS	    2000
 #define TRACE_SIZE  16u
 
-static void fail(struct kymo_value *answer, const char *text)
+static void set_failure(struct kymo_value *answer, const char *text)
 {
 	kymo_value_set_bool(answer, "ok", 0);
 	kymo_value_set_string(answer, "error", text);
@@ -43,10 +43,10 @@ static struct kymo_value *call(struct kymo_value *to, const char *command,
 		return reply;
 	snprintf(late, sizeof(late), "the session daemon has not answered within %u s",
 		timeout_ms / 1000);
-	fail(to, !r				      ? kymo_reply_error(reply)
-		 : r == -ETIMEDOUT		      ? late
-		 : r == -ENOENT || r == -ECONNREFUSED ? "no session daemon runs"
-						      : strerror(-r));
+	set_failure(to, !r				     ? kymo_reply_error(reply)
+			: r == -ETIMEDOUT		     ? late
+			: r == -ENOENT || r == -ECONNREFUSED ? "no session daemon runs"
+							     : strerror(-r));
 	kymo_value_free(reply);
 	return NULL;
 }
@@ -109,14 +109,14 @@ static void add_outcome(struct kymo_value *answer, const char *name, struct kymo
 	if (kymo_reply_ok(outcome) || !kymo_reply_ok(answer))
 		return;
 	snprintf(text, sizeof(text), "%s", kymo_reply_error(outcome));
-	fail(answer, text);
+	set_failure(answer, text);
 }
 
 static void start_or_stop(
 	struct kymo_value *answer, const char *what, const struct kymo_value *sessions)
 {
 	if (!kymo_value_count(sessions))
-		fail(answer, "the request names no session");
+		set_failure(answer, "the request names no session");
 	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
 		const char *name = kymo_value_string(kymo_value_at(sessions, i));
 		_cleanup_value_ struct kymo_value *outcome = kymo_value_new(),
@@ -219,7 +219,7 @@ static void take_one(const struct requests *r, struct kymo_value *answer, const 
 	reply = call(outcome, "snapshot", params, SNAPSHOT_MS);
 	copy_counts(outcome, kymo_value_get(reply, "snapshot"));
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		fail(outcome, "no random number");
+		set_failure(outcome, "no random number");
 	ids_to_hex(bytes, sizeof(bytes), recording);
 	kymo_value_set_string(outcome, "recording", recording);
 	add_outcome(answer, name, outcome);
@@ -254,7 +254,7 @@ static void decide(const struct requests *r, struct kymo_value *answer, const ch
 		if (hit >= 0)
 			kymo_value_set_bool(answer, "hit", hit);
 		else if (kymo_reply_ok(answer))
-			fail(answer, text);
+			set_failure(answer, text);
 		ships = ships && hit;
 	}
 	kymo_value_set_bool(answer, "ships", ships);
@@ -271,7 +271,7 @@ static void take_snapshot(
 	int ret;
 
 	if (*trace && !ids_from_hex(trace, bytes, sizeof(bytes))) {
-		fail(answer, "the trace id has not 32 hexadecimal digits");
+		set_failure(answer, "the trace id has not 32 hexadecimal digits");
 		return;
 	}
 	if (!kymo_value_count(sessions)) {
@@ -279,13 +279,13 @@ static void take_snapshot(
 			return;
 		sessions = kymo_value_get(flights, "sessions");
 		if (!kymo_value_count(sessions)) {
-			fail(answer, "no session records for snapshots");
+			set_failure(answer, "no session records for snapshots");
 			return;
 		}
 	}
 	ret = held_make(r->held, id);
 	if (ret == -EDQUOT) {
-		fail(answer,
+		set_failure(answer,
 			"no room: the snapshots that wait to be shipped have reached 'hold-size'");
 		return;
 	}
@@ -297,7 +297,7 @@ static void take_snapshot(
 	if (!ret)
 		ret = held_complete(r->held, id, answer);
 	if (ret < 0)
-		fail(answer, strerror(-ret));
+		set_failure(answer, strerror(-ret));
 }
 
 /*
@@ -313,7 +313,7 @@ static struct kymo_value *find_held(
 	int ret = 0;
 
 	if (!report) {
-		fail(answer, "it does not hold the snapshot (any more)");
+		set_failure(answer, "it does not hold the snapshot (any more)");
 		return answer;
 	}
 	kymo_value_free(answer);
@@ -321,7 +321,7 @@ static struct kymo_value *find_held(
 	if (*host && kymo_value_bool(kymo_value_get(report, "ships")))
 		ret = held_set_again(r->held, id, kymo_value_string(kymo_value_get(request, "id")));
 	if (ret < 0)
-		fail(report, strerror(-ret));
+		set_failure(report, strerror(-ret));
 	return report;
 }
 
@@ -343,7 +343,7 @@ static struct kymo_value *answer_to(
 	kymo_value_set_string(answer, "host", r->host);
 	kymo_value_set_bool(answer, "ok", 1);
 	if (!sessions_valid(sessions))
-		fail(answer, "the request names a session that cannot exist");
+		set_failure(answer, "the request names a session that cannot exist");
 	else if (!strcmp(what, "start") || !strcmp(what, "stop"))
 		start_or_stop(answer, what, sessions);
 	else if (!strcmp(what, "snapshot"))
@@ -351,7 +351,7 @@ static struct kymo_value *answer_to(
 	else if (!strcmp(what, "ship"))
 		answer = find_held(r, request, answer);
 	else if (strcmp(what, "hosts") && strcmp(what, "time"))
-		fail(answer, "this agent does not know the request: is it older?");
+		set_failure(answer, "this agent does not know the request: is it older?");
 	return answer;
 }
 

@@ -190,7 +190,7 @@ pid_t servers_find(const struct setup *s, size_t i)
 	return link_ends(link, "/nats-server") ? pid : 0;
 }
 
-static int start(struct setup *s, size_t i)
+static int start_nats_server(struct setup *s, size_t i)
 {
 	const char *argv[] = {"nats-server", "-c", "server.conf", NULL};
 	char where[64];
@@ -227,7 +227,7 @@ static void kill_started(struct setup *s)
 }
 
 /* Reads the administrator's file. Returns a code. */
-static int load(struct setup *s)
+static int load_fleet_conf(struct setup *s)
 {
 	char path[PATH_MAX], why[PATH_MAX + 128];
 
@@ -292,10 +292,10 @@ enum server_state servers_look(struct setup *s, size_t i)
 
 static int start_once(struct setup *s, bool is_last)
 {
-	int code = load(s), r = 0;
+	int code = load_fleet_conf(s), r = 0;
 
 	for (size_t i = 0; !code && i < s->n_nodes; i++)
-		code = start(s, i);
+		code = start_nats_server(s, i);
 	for (size_t i = 0; !code && i < s->n_nodes; i++) {
 		r = wait_answer(s, i);
 		if (r == -ESRCH && s->any_port && !is_last)
@@ -328,7 +328,7 @@ int servers_start(struct setup *s)
 
 int servers_connect(struct setup *s)
 {
-	const int code = load(s);
+	const int code = load_fleet_conf(s);
 
 	if (code)
 		return code;

@@ -532,7 +532,7 @@ static void report_hosts(const struct setup *s)
 }
 
 /* is_made: the streams are there. Otherwise no server answers, or they do not agree. */
-static void report(struct setup *s, bool is_made)
+static void report_servers(struct setup *s, bool is_made)
 {
 	if (s->fleet->result) {
 		report_json(s);
@@ -576,7 +576,7 @@ static int run_servers(struct setup *s, bool is_local)
 		servers_reload(s);
 	/* One that does not answer is to be started as this says. */
 	if (!code || !is_local)
-		report(s, !code);
+		report_servers(s, !code);
 	return code;
 }
 

@@ -10,7 +10,7 @@
 static char dir[] = "/tmp/kymo-fleet-XXXXXX";
 
 /* Writes the file and reads it. */
-static int load(struct fleet_config *c, const char *text, char *why, size_t size)
+static int load_text(struct fleet_config *c, const char *text, char *why, size_t size)
 {
 	char path[64];
 	FILE *f;
@@ -32,7 +32,7 @@ static void test_good(void **state)
 	struct fleet_config c;
 
 	assert_int_equal(
-		load(&c,
+		load_text(&c,
 			"# a host\n\nservers = tls://a:1,tls://b:2\n  name=web-1\t\n" IDENTITY
 			"rate = 20M\nshards = 4\nhold-size = 2G\nhold-time = 10m\nbeat = 1s\nhold = there\n",
 			why, sizeof(why)),
@@ -62,10 +62,10 @@ static void test_bad(void **state)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(lines); i++) {
 		snprintf(text, sizeof(text), "servers = tls://a:1\nname = a\n" IDENTITY "%s",
 			lines[i]);
-		assert_int_equal(load(&c, text, why, sizeof(why)), -EINVAL);
+		assert_int_equal(load_text(&c, text, why, sizeof(why)), -EINVAL);
 		assert_non_null(strstr(why, "fleet.conf:6: "));
 	}
-	assert_int_equal(load(&c, "name = a\n" IDENTITY, why, sizeof(why)), -EINVAL);
+	assert_int_equal(load_text(&c, "name = a\n" IDENTITY, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "'servers' is missing"));
 	assert_int_equal(config_load(&c, "/nonexistent/x", why, sizeof(why)), -ENOENT);
 }

@@ -33,7 +33,7 @@ void upload_end(struct upload *u)
 	upload_init(u, u->link, u->held, u->config);
 }
 
-static int fail(struct upload *u, int error, const char *what)
+static int fail_upload(struct upload *u, int error, const char *what)
 {
 	snprintf(u->why, sizeof(u->why), "%.180s: %s", what, strerror(-error));
 	return error;
@@ -70,7 +70,7 @@ static int add_file(void *arg, const char *path)
 }
 
 /* So the same files have the same numbers, whenever they are listed. */
-static int compare(const void *pa, const void *pb)
+static int compare_upload_files(const void *pa, const void *pb)
 {
 	const struct upload_file *a = pa, *b = pb;
 
@@ -108,14 +108,14 @@ int upload_begin(struct upload *u, const char *id)
 	snprintf(u->id, sizeof(u->id), "%s", id);
 	u->manifest = held_report(u->held, id);
 	if (!u->manifest)
-		return fail(u, -ENOENT, id);
+		return fail_upload(u, -ENOENT, id);
 	for (; !r && u->session < kymo_value_count(kymo_value_get(u->manifest, "sessions"));
 		u->session++)
 		r = list_session(u);
 	if (r < 0)
-		return fail(u, r, id);
+		return fail_upload(u, r, id);
 	if (u->n_files)
-		qsort(u->files, u->n_files, sizeof(*u->files), compare);
+		qsort(u->files, u->n_files, sizeof(*u->files), compare_upload_files);
 	kymo_value_set_list(u->manifest, "files");
 	held_get_again(u->held, id, u->again);
 	return 0;
@@ -180,14 +180,14 @@ static int open_file(struct upload *u)
 	snprintf(path, sizeof(path), "%s/%s/%s", u->id, session_name(u, f->session), f->path);
 	u->fd = openat(u->held->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (u->fd < 0 || fstat(u->fd, &st) < 0)
-		return fail(u, -errno, path);
+		return fail_upload(u, -errno, path);
 	f->size = (uint64_t)st.st_size;
 	u->offset = KY_MIN(u->offset, f->size);
 	r = crc_of(u->fd, u->offset, &u->crc);
-	return r < 0 ? fail(u, r, path) : 0;
+	return r < 0 ? fail_upload(u, r, path) : 0;
 }
 
-static int allocate(struct upload *u)
+static int allocate_buffers(struct upload *u)
 {
 	if (!u->zstd)
 		u->zstd = ZSTD_createCCtx();
@@ -239,10 +239,10 @@ static int ship_piece(struct upload *u)
 {
 	const size_t n = KY_MIN(u->files[u->file].size - u->offset, (uint64_t)PIECE);
 
-	if (allocate(u) < 0)
-		return fail(u, -ENOMEM, u->id);
+	if (allocate_buffers(u) < 0)
+		return fail_upload(u, -ENOMEM, u->id);
 	if (pread(u->fd, u->raw, n, (off_t)u->offset) != (ssize_t)n)
-		return fail(u, -EIO, u->files[u->file].path);
+		return fail_upload(u, -EIO, u->files[u->file].path);
 	return store_piece(u, n);
 }
 
@@ -262,7 +262,7 @@ static void close_file(struct upload *u)
 	u->file++;
 }
 
-static int finish(struct upload *u)
+static int finish_upload(struct upload *u)
 {
 	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
 	int r;
@@ -275,7 +275,7 @@ static int finish(struct upload *u)
 		return r;
 	}
 	r = held_set_shipped(u->held, u->id);
-	return r < 0 ? fail(u, r, u->id) : 0;
+	return r < 0 ? fail_upload(u, r, u->id) : 0;
 }
 
 int upload_step(struct upload *u)
@@ -284,7 +284,7 @@ int upload_step(struct upload *u)
 
 	u->n_sent = 0;
 	if (u->file == u->n_files)
-		return finish(u);
+		return finish_upload(u);
 	r = u->fd < 0 ? open_file(u) : 0;
 	if (!r && u->offset < u->files[u->file].size)
 		r = ship_piece(u);
