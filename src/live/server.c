@@ -170,7 +170,7 @@ static int handle_requests(struct client *c)
 }
 
 /* Returns 0, -ECONNRESET at the end of the connection, or -errno. */
-static int receive(struct client *c)
+static int receive_from_client(struct client *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->n_in, sizeof(c->in) - c->n_in, 0);
 
@@ -187,7 +187,7 @@ static int serve_client(struct client *c, short events)
 	if (events & POLLOUT)
 		ret = send_reply(c);
 	else if (events)
-		ret = receive(c);
+		ret = receive_from_client(c);
 	return ret ? ret : handle_requests(c);
 }
 

@@ -15,7 +15,7 @@
 static char top[] = "/tmp/kymo-view-XXXXXX";
 static int root;
 
-static void append(const char *path, const void *data, size_t n)
+static void append_to_file(const char *path, const void *data, size_t n)
 {
 	int fd = openat(root, path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
@@ -28,7 +28,7 @@ static void set_watermark(uint64_t clock)
 	const struct ky_watermark w = {.clock = clock};
 
 	unlinkat(root, KY_WATERMARK_NAME, 0);
-	append(KY_WATERMARK_NAME, &w, sizeof(w));
+	append_to_file(KY_WATERMARK_NAME, &w, sizeof(w));
 }
 
 /* A packet of one event at `first`, behind the others of the stream. */
@@ -54,12 +54,12 @@ static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t
 	p.seq_num = (uint64_t)st.st_size / PACKET_SIZE;
 	memcpy(bytes, &p, sizeof(p));
 	memcpy(bytes + sizeof(p), &record, sizeof(record));
-	append(file, bytes, sizeof(bytes));
+	append_to_file(file, bytes, sizeof(bytes));
 	ky_index_header_init(&header);
 	if (!p.seq_num)
-		append(index, &header, sizeof(header));
+		append_to_file(index, &header, sizeof(header));
 	ky_index_entry_init(&entry, &p, (uint64_t)st.st_size);
-	append(index, &entry, sizeof(entry));
+	append_to_file(index, &entry, sizeof(entry));
 }
 
 /* The viewer learns of all streams that were found. */
@@ -99,9 +99,9 @@ static void test_odd_files(void **state)
 {
 	struct view v;
 
-	append("kernel/fifo", "", 0);
+	append_to_file("kernel/fifo", "", 0);
 	assert_int_equal(mkfifoat(root, "kernel/index/fifo.kyx", 0600), 0);
-	append("kernel/link", "", 0);
+	append_to_file("kernel/link", "", 0);
 	assert_int_equal(symlinkat("none", root, "kernel/index/link.kyx"), 0);
 	set_watermark(100);
 	assert_int_equal(view_init(&v, root, true), 0);
@@ -210,8 +210,8 @@ static int make_trace(void **state)
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	mkdirat(root, "kernel", 0700);
 	mkdirat(root, "kernel/index", 0700);
-	append("kernel/metadata", metadata, sizeof(metadata) - 1);
-	append(".recording", "x", 1); /* its sender may come back */
+	append_to_file("kernel/metadata", metadata, sizeof(metadata) - 1);
+	append_to_file(".recording", "x", 1); /* its sender may come back */
 	return 0;
 }
 

@@ -391,7 +391,7 @@ static int search_archives(struct view *v, bool only_note)
  * Finds all traces and streams. A rotation moves a chunk from the directory to .moving, and from
  * there to archives. In this order it is found wherever it is.
  */
-static int search(struct view *v)
+static int search_traces(struct view *v)
 {
 	_cleanup_close_ int moving = -1;
 	int ret;
@@ -437,7 +437,7 @@ int view_look(struct view *v)
 	int ret = 0;
 
 	if (!v->searched || memcmp(&w, &v->last, sizeof(w))) {
-		ret = search(v);
+		ret = search_traces(v);
 		if (ret < 0)
 			return ret;
 		v->searched = true;

@@ -171,7 +171,7 @@ uint64_t viewer_late(const struct viewer *v)
 }
 
 /* Makes room for a view of each session. */
-static int grow(struct viewer *v)
+static int grow_views(struct viewer *v)
 {
 	const size_t n = v->live->n_sessions;
 	struct view **views;
@@ -227,7 +227,7 @@ static int list_sessions(struct viewer *v, const uint8_t *data, struct ky_buf *t
 
 	if (v->live->refresh)
 		v->live->refresh(v->live);
-	if (grow(v) < 0)
+	if (grow_views(v) < 0)
 		return -ENOMEM;
 	put32(to, 0);
 	for (size_t i = 0; i < v->live->n_sessions; i++) {
@@ -281,7 +281,7 @@ static uint32_t put_streams(size_t session, struct view *view, struct ky_buf *to
 	return n;
 }
 
-static int attach(struct viewer *v, const uint8_t *data, struct ky_buf *to)
+static int attach_session(struct viewer *v, const uint8_t *data, struct ky_buf *to)
 {
 	const uint64_t session = get64(data);
 	const uint32_t seek = get32(data + 16);
@@ -289,7 +289,7 @@ static int attach(struct viewer *v, const uint8_t *data, struct ky_buf *to)
 	struct view *view;
 	int ret;
 
-	if (grow(v) < 0)
+	if (grow_views(v) < 0)
 		return -ENOMEM;
 	put32(to, ATTACH_OK);
 	put32(to, 0);
@@ -407,13 +407,13 @@ static int connect_viewer(struct viewer *v, const uint8_t *data, struct ky_buf *
 	return 0;
 }
 
-static int create(struct viewer *v, const uint8_t *data, struct ky_buf *to)
+static int create_viewer_session(struct viewer *v, const uint8_t *data, struct ky_buf *to)
 {
 	put32(to, 1);
 	return 0;
 }
 
-static int detach(struct viewer *v, const uint8_t *data, struct ky_buf *to)
+static int detach_session(struct viewer *v, const uint8_t *data, struct ky_buf *to)
 {
 	const uint64_t session = get64(data);
 	struct view *view = find_view(v, session);
@@ -431,13 +431,13 @@ static const struct {
 } commands[] = {
 	[CONNECT] = {connect_viewer, 20},
 	[LIST_SESSIONS] = {list_sessions, 0},
-	[ATTACH] = {attach, 20},
+	[ATTACH] = {attach_session, 20},
 	[NEXT_INDEX] = {next_index, 8},
 	[PACKET] = {packet, 20},
 	[METADATA] = {metadata, 8},
 	[NEW_STREAMS] = {new_streams, 8},
-	[CREATE] = {create, 0},
-	[DETACH] = {detach, 8},
+	[CREATE] = {create_viewer_session, 0},
+	[DETACH] = {detach_session, 8},
 };
 
 int64_t viewer_request_size(const uint8_t *data, size_t n)
