@@ -609,7 +609,7 @@ static void add_loss(struct report *r, const struct ky_source_event *e, int64_t 
 }
 
 /* Records of a stream are missing. A thread's own stream concerns its thread only. */
-static void lose(struct report *r, const struct ky_source_event *e)
+static void note_loss(struct report *r, const struct ky_source_event *e)
 {
 	int64_t until_ns = clamp_time(r, e->ns);
 	struct gap *gap = e->is_of_thread ? get_gap(r, &r->stream_gaps, e->stream)
@@ -849,7 +849,7 @@ static int read_events(struct report *r)
 	while (!n && !r->error && !r->tracks.error && (n = ky_source_next(r->source, &e)) > 0) {
 		n = is_stopped(r) ? -ECANCELED : 0;
 		if (e.kind == KY_EVENT_LOST)
-			lose(r, &e);
+			note_loss(r, &e);
 		else if (r->is_truncated && (e.ns > r->end_ns || r->n == r->n_total))
 			break;
 		else
@@ -1024,7 +1024,7 @@ static int write_data(struct report *r, struct ky_report_summary *ret)
 	return write_head(r, &ret->totals);
 }
 
-static int prepare(struct report *r)
+static int prepare_report(struct report *r)
 {
 	size_t n_classes = r->o->query->reader->n_classes;
 	int e;
@@ -1048,7 +1048,7 @@ static int prepare(struct report *r)
 	return 0;
 }
 
-static void deinit(struct report *r)
+static void free_report(struct report *r)
 {
 	struct ky_buf *const bufs[] = {&r->block.gaps, &r->block.classes, &r->block.tracks,
 		&r->block.lines, &r->flow_gaps, &r->flow_names, &r->flow_numbers, &r->flow_tracks};
@@ -1083,10 +1083,10 @@ int ky_report_write_data(
 	r->format.safe = true;
 	r->format.symbols = o->symbols;
 	r->text_left = TEXT_MIN;
-	e = prepare(r);
+	e = prepare_report(r);
 	if (!e)
 		e = write_data(r, ret_summary);
-	deinit(r);
+	free_report(r);
 	return e;
 }
 
