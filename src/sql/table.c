@@ -392,7 +392,7 @@ static const struct table *table_of(const struct cursor *c)
 	return (const struct table *)c->base.pVtab;
 }
 
-static int fail(struct cursor *c, char *text)
+static int set_table_error(struct cursor *c, char *text)
 {
 	sqlite3_free(c->base.pVtab->zErrMsg);
 	c->base.pVtab->zErrMsg = text;
@@ -404,7 +404,7 @@ static int fail_scan(struct cursor *c, int error)
 {
 	if (error != -EFBIG)
 		return SQLITE_NOMEM;
-	return fail(c,
+	return set_table_error(c,
 		sqlite3_mprintf("the rows have too much text, more than %d bytes for each byte of "
 				"the trace: its names or labels are too long; select other columns",
 			KY_SCAN_TEXT_PER_BYTE));
@@ -417,7 +417,7 @@ static int check_order(struct cursor *c)
 
 	ky_scan_cell(c->scan, KY_EVENT_TS, &ts);
 	if (c->row > 1 && ts.i < c->last_ns)
-		return fail(
+		return set_table_error(
 			c, sqlite3_mprintf(
 				   "times go back in this trace: write ORDER BY +ts, which sorts"));
 	c->last_ns = ts.i;
@@ -477,11 +477,12 @@ static int begin_scan(struct cursor *c, const struct limits *l)
 	if (r == -ENOMEM)
 		return SQLITE_NOMEM;
 	if (r)
-		return fail(c, sqlite3_mprintf("cannot read the trace: %s", strerror(-r)));
+		return set_table_error(
+			c, sqlite3_mprintf("cannot read the trace: %s", strerror(-r)));
 	return next_row(&c->base);
 }
 
-static int filter(
+static int filter_rows(
 	sqlite3_vtab_cursor *base, int ordered, const char *plan, int argc, sqlite3_value **argv)
 {
 	struct cursor *c = (struct cursor *)base;
@@ -559,7 +560,7 @@ static const sqlite3_module module = {
 	.xDestroy = disconnect_table,
 	.xOpen = open_cursor,
 	.xClose = close_cursor,
-	.xFilter = filter,
+	.xFilter = filter_rows,
 	.xNext = next_row,
 	.xEof = is_at_end,
 	.xColumn = get_column,
