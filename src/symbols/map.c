@@ -176,7 +176,7 @@ static void find_overlapping(
 	*ret_to = to;
 }
 
-static struct ky_mapping *append(struct process *p)
+static struct ky_mapping *append_mapping(struct process *p)
 {
 	struct ky_mapping *m;
 
@@ -205,7 +205,7 @@ static int by_begin(const void *a, const void *b)
 				    : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-static int sort(struct process *p)
+static int sort_mappings(struct process *p)
 {
 	uint64_t *highest, end = 0;
 
@@ -259,7 +259,7 @@ static int add_file(struct ky_map *map, struct process *p, const struct row *r)
 		map->n_left_out++;
 		return 0;
 	}
-	m = append(p);
+	m = append_mapping(p);
 	if (!m)
 		return -ENOMEM;
 	m->begin = begin;
@@ -289,7 +289,7 @@ static int add_build_id(struct process *p, const struct row *r)
 	if (!m || !n || (m->n_build_id == n && !memcmp(m->build_id, id, n)))
 		return 0;
 	if (m->n_build_id) {
-		next = append(p);
+		next = append_mapping(p);
 		if (!next)
 			return -ENOMEM;
 		*next = *m;
@@ -352,7 +352,7 @@ static bool is_inherited(const struct inherited *i, const struct ky_mapping *m)
 static int copy_file(struct process *p, const struct ky_mapping *from, int64_t ns)
 {
 	size_t at = count_below(p->open.v, p->open.n, from->begin);
-	struct ky_mapping *m = append(p);
+	struct ky_mapping *m = append_mapping(p);
 
 	if (!m)
 		return -ENOMEM;
@@ -381,7 +381,7 @@ static int copy_inherited(struct ky_map *map, struct process *p, const struct ro
 	map->n_copies_left -= n;
 	all = *last;
 	p->inherited.n--;
-	e = sort(all.of); /* so that each one is added at the end */
+	e = sort_mappings(all.of); /* so that each one is added at the end */
 	for (size_t i = 0; i < n && !e; i++)
 		if (is_inherited(&all, all.of->v[i]))
 			e = copy_file(p, all.of->v[i], all.from_ns);
@@ -628,7 +628,7 @@ static void consider(
 /* Considers the files of p itself; or, of an ancestor p, those that are inherited. */
 static void search_files(struct search *s, struct process *p, const struct inherited *inherited)
 {
-	if (sort(p) < 0)
+	if (sort_mappings(p) < 0)
 		return;
 	for (size_t i = count_below(p->v, p->n, s->address);
 		i-- > 0 && p->highest[i] > s->address;) {

@@ -228,7 +228,7 @@ static void empty_cache(struct ky_symbols *s)
 }
 
 /* Finds the functions at an offset from the file's lowest address. */
-static void describe(struct place *to, struct ky_elf_place *p)
+static void describe_place(struct place *to, struct ky_elf_place *p)
 {
 	const struct ky_file *f = to->file;
 	struct ky_buf place = {0}, stack = {0};
@@ -271,7 +271,7 @@ static const struct place *get_place(struct ky_symbols *s, const struct place *l
 	if (!p)
 		return NULL;
 	*p = *like;
-	describe(p, &found);
+	describe_place(p, &found);
 	if (!p->text[0] || !p->text[1] || ky_htab_add(&s->places, &p->node, hash) < 0) {
 		free_place(p);
 		return NULL;
