@@ -79,7 +79,7 @@ static enum MHD_Result reply(
 	return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
+static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned status, const char *why)
 {
 	struct ky_buf body = {0};
 
@@ -138,7 +138,7 @@ static int64_t now_ns(void)
 }
 
 /* Counts a request. Returns false if there were too many. */
-static bool admit(struct ky_web *w, struct MHD_Connection *c, bool has_token)
+static bool admit_request(struct ky_web *w, struct MHD_Connection *c, bool has_token)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
 		c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -155,7 +155,7 @@ static bool admit(struct ky_web *w, struct MHD_Connection *c, bool has_token)
 }
 
 /* Increments a counter unless it is at its limit. */
-static bool enter(struct ky_web *w, unsigned *n, unsigned max)
+static bool acquire_slot(struct ky_web *w, unsigned *n, unsigned max)
 {
 	bool has_room;
 
@@ -166,7 +166,7 @@ static bool enter(struct ky_web *w, unsigned *n, unsigned max)
 	return has_room;
 }
 
-static void leave(struct ky_web *w, unsigned *n)
+static void release_slot(struct ky_web *w, unsigned *n)
 {
 	pthread_mutex_lock(&w->lock);
 	--*n;
@@ -237,7 +237,7 @@ static enum MHD_Result reply_page(struct ky_web *w, struct MHD_Connection *c)
 	if (!e && !body.error)
 		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
 	ky_buf_deinit(&body);
-	return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
+	return refuse_request(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
 }
 
 static enum MHD_Result reply_data(struct ky_web *w, struct MHD_Connection *c)
@@ -247,17 +247,18 @@ static enum MHD_Result reply_data(struct ky_web *w, struct MHD_Connection *c)
 	int e;
 
 	if (!get_number(c, "begin", &begin) || !get_number(c, "end", &end) || end < begin)
-		return refuse(c, MHD_HTTP_BAD_REQUEST, "begin and end are nanoseconds since 1970");
-	if (!enter(w, &w->n_data, MAX_DATA))
-		return refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests at once");
+		return refuse_request(
+			c, MHD_HTTP_BAD_REQUEST, "begin and end are nanoseconds since 1970");
+	if (!acquire_slot(w, &w->n_data, MAX_DATA))
+		return refuse_request(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests at once");
 	e = w->content.data(w->content.arg, begin, end, &body);
 	e = e ? e : body.error;
-	leave(w, &w->n_data);
+	release_slot(w, &w->n_data);
 	if (!e)
 		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
 	ky_buf_deinit(&body);
-	return e == -ENODATA ? refuse(c, MHD_HTTP_NOT_FOUND, "no event is there")
-			     : refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
+	return e == -ENODATA ? refuse_request(c, MHD_HTTP_NOT_FOUND, "no event is there")
+			     : refuse_request(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
 }
 
 /* The server-sent events of one listener. */
@@ -309,7 +310,7 @@ static void free_listener(void *arg)
 {
 	struct listener *l = arg;
 
-	leave(l->w, &l->w->n_listeners);
+	release_slot(l->w, &l->w->n_listeners);
 	ky_buf_deinit(&l->text);
 	free(l);
 }
@@ -320,11 +321,11 @@ static enum MHD_Result reply_events(struct ky_web *w, struct MHD_Connection *c)
 	struct MHD_Response *r;
 	enum MHD_Result result;
 
-	if (!enter(w, &w->n_listeners, MAX_LISTENERS))
-		return refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many pages listen");
+	if (!acquire_slot(w, &w->n_listeners, MAX_LISTENERS))
+		return refuse_request(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many pages listen");
 	l = calloc(1, sizeof(*l));
 	if (!l) {
-		leave(w, &w->n_listeners);
+		release_slot(w, &w->n_listeners);
 		return MHD_NO;
 	}
 	l->w = w;
@@ -342,7 +343,7 @@ static enum MHD_Result reply_events(struct ky_web *w, struct MHD_Connection *c)
 }
 
 /* Paths: /TOKEN/, /TOKEN/data?begin=NS&end=NS, /TOKEN/events. */
-static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
+static enum MHD_Result handle_request(void *arg, struct MHD_Connection *c, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_size, void **state)
 {
 	static int seen;
@@ -352,7 +353,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 	bool is_known;
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
-		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
+		return refuse_request(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
 	if (!*state) { /* the first call is before the body, of which there should be none */
 		*state = &seen;
 		return MHD_YES;
@@ -363,18 +364,19 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 	if (rest && rest - url - 1 == TOKEN_LEN)
 		memcpy(given, url + 1, TOKEN_LEN);
 	is_known = is_token(w, given) && is_own_page(w, c);
-	if (!admit(w, c, is_known))
-		return is_known ? refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests")
+	if (!admit_request(w, c, is_known))
+		return is_known ? refuse_request(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests")
 				: MHD_NO;
 	if (!is_known)
-		return refuse(c, MHD_HTTP_FORBIDDEN, "open the link that kymo web has printed");
+		return refuse_request(
+			c, MHD_HTTP_FORBIDDEN, "open the link that kymo web has printed");
 	if (!strcmp(rest, "/"))
 		return reply_page(w, c);
 	if (!strcmp(rest, "/data"))
 		return reply_data(w, c);
 	if (!strcmp(rest, "/events"))
 		return reply_events(w, c);
-	return refuse(c, MHD_HTTP_NOT_FOUND, "there is no such page");
+	return refuse_request(c, MHD_HTTP_NOT_FOUND, "there is no such page");
 }
 
 /* --- starting --- */
@@ -440,7 +442,7 @@ int ky_web_start(struct ky_web **ret, const char *listen, const struct ky_web_co
 	/* A thread for each connection: what it asks for is made in it. */
 	w->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
-		handle, w, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		handle_request, w, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_MEMORY,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S, MHD_OPTION_NOTIFY_CONNECTION,
 		note_connection, w, MHD_OPTION_END);
