@@ -233,7 +233,7 @@ static void add_event(struct ky_account *a, const struct ky_source_event *e)
 		ky_account_check(a, ky_timeline_note(t, e->ns));
 }
 
-static void deinit(struct ky_account *a)
+static void deinit_account(struct ky_account *a)
 {
 	ky_async_deinit(a);
 	for (size_t i = 0; i < a->windows.n; i++) {
@@ -290,6 +290,6 @@ int ky_account_read(struct ky_explain *x, struct ky_source *s, struct ky_instanc
 			close_instance(&a, chosen[i]);
 	}
 	r = r ? r : a.error ? a.error : x->components.error ? x->components.error : x->names.error;
-	deinit(&a);
+	deinit_account(&a);
 	return r;
 }

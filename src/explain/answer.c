@@ -135,7 +135,7 @@ static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 		put_brief(b, &f->other, ", or ");
 }
 
-static double percent(double share)
+static double share_percent(double share)
 {
 	return round(100 * KY_MIN(1, share));
 }
@@ -168,11 +168,11 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 
 	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
 	put_clause(b, top[0]);
-	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->c->part * top[0]->share));
+	ky_buf_printf(b, " (%.0f %% of the extra time)", share_percent(e->c->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
 		ky_buf_puts(b, ", and because ");
 		put_clause(b, top[i]);
-		ky_buf_printf(b, " (%.0f %%)", percent(e->c->part * top[i]->share));
+		ky_buf_printf(b, " (%.0f %%)", share_percent(e->c->part * top[i]->share));
 	}
 	if (e->c->slowest) {
 		n = ky_answer_find_top(e->c->slowest, slowest);
@@ -242,7 +242,7 @@ static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(b, i ? ", and because " : "");
 		put_clause(b, v[i]);
-		ky_buf_printf(b, " (%.0f %%%s)", percent(e->c->part * v[i]->share),
+		ky_buf_printf(b, " (%.0f %%%s)", share_percent(e->c->part * v[i]->share),
 			i ? "" : " of the extra time");
 	}
 	ky_buf_puts(b, "; nothing recorded tells why for the rest");
@@ -279,13 +279,13 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 		ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
 			e->question.span, e->c->part < 1 ? "most of " : "");
 	if (e->c->part >= 1 && f && f->is_tracer) {
-		ky_buf_printf(b, ", but for %.0f %% of the extra time ", percent(f->share));
+		ky_buf_printf(b, ", but for %.0f %% of the extra time ", share_percent(f->share));
 		ky_buf_puts(b, f->clause);
 	} else if (e->c->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
 		   (double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
 		ky_buf_printf(b,
 			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
-			percent(f->share), percent(f->typical_share));
+			share_percent(f->share), share_percent(f->typical_share));
 		ky_sentence_place(b, d->x, f);
 	}
 	if (e->c->part >= 1 && f && f->executed && f->share >= .6)
@@ -294,7 +294,8 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 		ky_buf_puts(b, times.data);
 	ky_buf_deinit(&times);
 	for (size_t i = 0; i < n; i++) {
-		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->c->part * top[i]->share));
+		ky_buf_printf(
+			b, "; for %.0f %% of it: ", share_percent(e->c->part * top[i]->share));
 		put_clause(b, top[i]);
 	}
 }

@@ -34,7 +34,7 @@ void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_pre
 		w->predicates[least] = p;
 }
 
-static bool has(const struct ky_instance *i, const struct ky_predicate *p)
+static bool matches_predicate(const struct ky_instance *i, const struct ky_predicate *p)
 {
 	const struct ky_fact *f = ky_instance_fact(i, p->key);
 	double number;
@@ -49,7 +49,7 @@ static bool has(const struct ky_instance *i, const struct ky_predicate *p)
 
 static bool has_both(const struct ky_instance *i, const struct ky_predicate *const both[2])
 {
-	return has(i, both[0]) && has(i, both[1]);
+	return matches_predicate(i, both[0]) && matches_predicate(i, both[1]);
 }
 
 static bool has_these(const void *arg, const struct ky_instance *i)

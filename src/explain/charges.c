@@ -75,7 +75,7 @@ struct wait_for {
 	uint32_t thread, processor;
 };
 
-static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w,
+static void charge_window(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w,
 	uint32_t component, const struct wait_for *wait, int64_t from, int64_t to)
 {
 	struct charge_target target = {a, w->instance, component, 0};
@@ -112,7 +112,7 @@ void ky_account_charge_condition(
 	for (size_t i = 0; i < t->active.n; i++) {
 		if (ky_window_is_given(a, t->active.v[i], wake->thread))
 			continue;
-		charge(a, t, t->active.v[i],
+		charge_window(a, t, t->active.v[i],
 			ky_window_child(a, ky_window_top(t->active.v[i]), KY_PART_CONDITION, 0, 0),
 			&wait, t->last_ns, ns);
 	}
@@ -132,7 +132,7 @@ void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t 
 			.processor = off->kind == KY_PART_READY ? off->thread : UINT32_MAX};
 
 		for (size_t i = 0; i < t->active.n; i++)
-			charge(a, t, t->active.v[i],
+			charge_window(a, t, t->active.v[i],
 				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),
 				&wait, KY_MAX(off->from, from), off->to);
 	}
@@ -145,5 +145,5 @@ void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
 		.mutex = held, .address = mutex->address, .thread = UINT32_MAX};
 
 	for (size_t i = 0; i < t->active.n; i++)
-		charge(a, t, t->active.v[i], ky_window_top(t->active.v[i]), &wait, from, to);
+		charge_window(a, t, t->active.v[i], ky_window_top(t->active.v[i]), &wait, from, to);
 }

@@ -7,7 +7,7 @@
 bool ky_search_is_inside(const struct ky_search *w, uint32_t name)
 {
 	for (uint32_t c = 1; c <= w->x->components.all.n; c++) {
-		const struct ky_component *o = ky_component_get(&w->x->components, c);
+		const struct ky_component *o = ky_component_of(w->x, c);
 
 		if (o->kind == KY_PART_SPAN && o->a == name)
 			return true;
@@ -51,8 +51,8 @@ static bool comes_in(
 		bool comes = false;
 
 		for (size_t k = 0; k < v[i]->parts.n && !comes; k++) {
-			const struct ky_component *c = ky_component_get(
-				&w->x->components, v[i]->parts.v[k].component);
+			const struct ky_component *c = ky_component_of(
+				w->x, v[i]->parts.v[k].component);
 
 			comes = c->kind == KY_PART_SPAN && c->a == name && v[i]->parts.v[k].count;
 		}
@@ -78,7 +78,7 @@ static bool is_inside(const struct ky_search *w, uint32_t name)
 static bool is_place(const struct ky_search *w, uint32_t name)
 {
 	for (uint32_t c = w->f->component; c;) {
-		const struct ky_component *o = ky_component_get(&w->x->components, c);
+		const struct ky_component *o = ky_component_of(w->x, c);
 
 		if (o->kind == KY_PART_SPAN && o->a == name)
 			return true;
@@ -393,7 +393,7 @@ static bool has_culprit(const struct ky_search *w)
 	return found || ky_finding_part(w->x, w->f) == KY_PART_READY;
 }
 
-static bool passes(const struct ky_search *w, const struct companion *c)
+static bool is_significant(const struct ky_search *w, const struct companion *c)
 {
 	return c->name && c->p * (double)w->n_tests < KY_ALPHA;
 }
@@ -428,12 +428,12 @@ int ky_companions_test(struct ky_search *w)
 		if (r < 0)
 			return r;
 	}
-	if (passes(w, &best[0]))
+	if (is_significant(w, &best[0]))
 		add_companions(w, best);
 	/* That some of another thread's work is long, too, is the tail of its distribution. */
-	else if (passes(w, &handoff) && w->d->group->is_remarkable)
+	else if (is_significant(w, &handoff) && w->d->group->is_remarkable)
 		add_handoff(w, &handoff);
-	else if (passes(w, &meeting))
+	else if (is_significant(w, &meeting))
 		add_meeting(w, &meeting);
 	return w->error;
 }

@@ -101,7 +101,7 @@ static bool is_of_events(const struct ky_finding *f)
 static bool is_below(const struct ky_search *w, const struct ky_component *c, uint32_t above)
 {
 	while (c->number != above && c->parent)
-		c = ky_component_get(&w->x->components, c->parent);
+		c = ky_component_of(w->x, c->parent);
 	return c->number == above;
 }
 
@@ -112,7 +112,7 @@ static bool is_below(const struct ky_search *w, const struct ky_component *c, ui
 static bool is_apart(const struct ky_search *w, uint32_t name)
 {
 	for (uint32_t k = 1; k <= w->x->components.all.n; k++) {
-		const struct ky_component *c = ky_component_get(&w->x->components, k);
+		const struct ky_component *c = ky_component_of(w->x, k);
 
 		if (c->a != name && c->b != name)
 			continue;
@@ -124,12 +124,12 @@ static bool is_apart(const struct ky_search *w, uint32_t name)
 
 static bool is_in_path(const struct ky_search *w, uint32_t name)
 {
-	const struct ky_component *o = ky_component_get(&w->x->components, w->f->component);
+	const struct ky_component *o = ky_component_of(w->x, w->f->component);
 
 	while (o->kind != KY_PART_SPAN || o->a != name) {
 		if (!o->parent)
 			return false;
-		o = ky_component_get(&w->x->components, o->parent);
+		o = ky_component_of(w->x, o->parent);
 	}
 	return true;
 }
@@ -259,7 +259,7 @@ static int add_all(struct ky_finding *f, const struct ky_condition *v, size_t n,
  * Keeps the best of those that pass. A position (each 18th, the first 12) is better than anything
  * but a field of the begin; other patterns of times come last.
  */
-static int choose(struct ky_search *w, bool with_times)
+static int choose_conditions(struct ky_search *w, bool with_times)
 {
 	struct ky_times times = {0};
 	size_t n = 0, first;
@@ -345,7 +345,7 @@ static int find_all(
 	if (!r)
 		r = ky_companions_test(&w);
 	if (!r)
-		r = choose(&w, !is_of_two_traces(&w));
+		r = choose_conditions(&w, !is_of_two_traces(&w));
 	ky_vec_deinit(&w.found);
 	return r;
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/culprits.h"
 
-static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
-{
-	return ky_component_get(&x->components, c);
-}
-
 static const char *name_of(const struct ky_explain *x, uint32_t name)
 {
 	return ky_texts_get(&x->names, name);
@@ -83,7 +78,7 @@ static bool is_of_finding(const struct ky_explain *x, const struct ky_finding *f
 		uint32_t o = f->components.v[i];
 
 		if (f->kind == KY_FINDING_LOCKS)
-			o = component(x, o)->parent;
+			o = ky_component_of(x, o)->parent;
 		if (o == c)
 			return true;
 	}

@@ -22,19 +22,14 @@ struct work {
 	int error;
 };
 
-static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
-{
-	return ky_component_get(&x->components, c);
-}
-
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f)
 {
-	return (enum ky_component_kind)component(x, f->component)->kind;
+	return (enum ky_component_kind)ky_component_of(x, f->component)->kind;
 }
 
 static bool is_wait(const struct ky_explain *x, uint32_t c)
 {
-	enum ky_component_kind kind = (enum ky_component_kind)component(x, c)->kind;
+	enum ky_component_kind kind = (enum ky_component_kind)ky_component_of(x, c)->kind;
 
 	return kind != KY_PART_SPAN && kind != KY_PART_WAY;
 }
@@ -51,7 +46,7 @@ bool ky_finding_is_place(const struct ky_explain *x, const struct ky_finding *f)
 
 bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f)
 {
-	return x->unseen && component(x, f->component)->a == x->unseen;
+	return x->unseen && ky_component_of(x, f->component)->a == x->unseen;
 }
 
 double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i)
@@ -78,14 +73,14 @@ double ky_finding_late(const struct ky_finding *f, const struct ky_instance *i)
 	return late;
 }
 
-static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
+static bool has_name_prefix(const struct ky_explain *x, uint32_t name, const char *text)
 {
 	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
 }
 
 static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
 {
-	return begins(x, name, "libc:alloc");
+	return has_name_prefix(x, name, "libc:alloc");
 }
 
 /* The event by which a call asks for a mutex; others follow it. */
@@ -99,10 +94,10 @@ static bool is_lock_call(const struct ky_explain *x, uint32_t name)
 /* The name of the innermost span of a place. */
 static uint32_t span_of(const struct ky_explain *x, uint32_t c)
 {
-	const struct ky_component *o = component(x, c);
+	const struct ky_component *o = ky_component_of(x, c);
 
 	while (o->kind != KY_PART_SPAN && o->parent)
-		o = component(x, o->parent);
+		o = ky_component_of(x, o->parent);
 	return o->a;
 }
 
@@ -117,8 +112,8 @@ static double count_calls(
 	for (size_t k = 0; k < i->parts.n; k++) {
 		uint32_t c = i->parts.v[k].component;
 
-		if (component(x, c)->kind == KY_PART_WAY && is_call(x, component(x, c)->b) &&
-			span_of(x, c) == f->key.place)
+		if (ky_component_of(x, c)->kind == KY_PART_WAY &&
+			is_call(x, ky_component_of(x, c)->b) && span_of(x, c) == f->key.place)
 			n += i->parts.v[k].count;
 	}
 	return n;
@@ -127,7 +122,7 @@ static double count_calls(
 double ky_finding_count(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
 {
-	bool is_span = component(x, f->component)->kind == KY_PART_SPAN;
+	bool is_span = ky_component_of(x, f->component)->kind == KY_PART_SPAN;
 	double n = 0;
 
 	if (f->kind == KY_FINDING_ALLOC || f->kind == KY_FINDING_LOCKS)
@@ -137,8 +132,8 @@ double ky_finding_count(
 		const struct ky_part *p = ky_instance_part(i, c);
 
 		/* Of an event's ways, only those that end with it; of a span, not the pauses. */
-		if (p && (f->kind != KY_FINDING_EVENT || component(x, c)->b == f->key.what) &&
-			(!is_span || component(x, c)->kind == KY_PART_SPAN))
+		if (p && (f->kind != KY_FINDING_EVENT || ky_component_of(x, c)->b == f->key.what) &&
+			(!is_span || ky_component_of(x, c)->kind == KY_PART_SPAN))
 			n += p->count;
 	}
 	return n;
@@ -167,7 +162,7 @@ static int add_children(struct work *w)
 	if (!w->first || !w->next)
 		return -ENOMEM;
 	for (uint32_t c = (uint32_t)n; c > KY_ROOT; c--) {
-		uint32_t parent = component(w->x, c)->parent;
+		uint32_t parent = ky_component_of(w->x, c)->parent;
 
 		if (w->means[0][c].ns <= 0 && w->means[1][c].ns <= 0 && w->means[0][c].count <= 0 &&
 			w->means[1][c].count <= 0)
@@ -230,12 +225,12 @@ static double each(const struct mean_part *m)
 	return m->count > 0 ? m->ns / m->count : 0;
 }
 
-static void divide(struct work *w, uint32_t parent, double calls);
+static void divide_children(struct work *w, uint32_t parent, double calls);
 
 /* Of the kernel, or of the C library. */
 static bool is_call(const struct ky_explain *x, uint32_t c)
 {
-	const struct ky_component *o = component(x, c);
+	const struct ky_component *o = ky_component_of(x, c);
 	const char *name = ky_texts_get(&x->names, o->a);
 
 	return o->kind == KY_PART_SPAN &&
@@ -255,7 +250,7 @@ static bool is_handler_end(const struct ky_explain *x, uint32_t name)
 /* It says what happened: a wait, more calls, allocations, page faults, a signal. */
 static bool is_cause(const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 
 	if (c->kind != KY_PART_WAY)
 		return is_wait(x, f->component) ||
@@ -278,17 +273,17 @@ static void divide_longer(struct work *w, uint32_t c, double longer, double each
 	size_t n = w->found.n, top = n;
 	double causes = 0, ready = 0;
 
-	if (component(w->x, c)->kind != KY_PART_SPAN || !w->first[c]) {
+	if (ky_component_of(w->x, c)->kind != KY_PART_SPAN || !w->first[c]) {
 		add_finding(w, KY_FINDING_LONGER, c, longer);
 		return;
 	}
-	divide(w, c, longer / each_longer);
+	divide_children(w, c, longer / each_longer);
 	for (size_t i = n; i < w->found.n; i++) {
 		const struct ky_finding *f = w->found.v[i];
 
 		if (f->amount > w->found.v[top]->amount)
 			top = i;
-		if (component(w->x, f->component)->kind == KY_PART_READY)
+		if (ky_component_of(w->x, f->component)->kind == KY_PART_READY)
 			ready += f->amount;
 		else if (is_cause(w->x, f))
 			causes += f->amount;
@@ -311,7 +306,7 @@ static void add_more(struct work *w, enum ky_finding_kind kind, uint32_t c, doub
 	double all = w->means[0][c].ns, waits = 0;
 
 	for (uint32_t k = w->first[c]; k && is_call(w->x, c); k = w->next[k])
-		if (is_wait(w->x, k) && component(w->x, k)->kind != KY_PART_READY)
+		if (is_wait(w->x, k) && ky_component_of(w->x, k)->kind != KY_PART_READY)
 			waits += w->means[0][k].ns;
 	if (amount <= 0 || waits <= 0 || waits < WHOLE_PART * all) {
 		add_finding(w, kind, c, amount);
@@ -354,7 +349,7 @@ static void divide_child(struct work *w, uint32_t parent, uint32_t c, double cal
 		divide_longer(w, c, longer, more);
 }
 
-static void divide(struct work *w, uint32_t parent, double calls)
+static void divide_children(struct work *w, uint32_t parent, double calls)
 {
 	for (uint32_t c = w->first[parent]; c && !w->error; c = w->next[c])
 		divide_child(w, parent, c, calls);
@@ -364,7 +359,8 @@ static void divide(struct work *w, uint32_t parent, double calls)
 
 static bool is_lock_event(const struct ky_explain *x, uint32_t name)
 {
-	return begins(x, name, "pthread:mutex") || begins(x, name, "lttng_ust_pthread:");
+	return has_name_prefix(x, name, "pthread:mutex") ||
+	       has_name_prefix(x, name, "lttng_ust_pthread:");
 }
 
 /* An event that is neither the end of something nor one of the libraries'. */
@@ -374,14 +370,14 @@ static bool is_plain_event(const struct ky_explain *x, uint32_t name)
 
 	return name && (strchr(text, ':') || is_page_fault(x, name) || is_handler_end(x, name)) &&
 	       !ky_texts_end_in(text, "_begin", NULL) && !ky_texts_end_in(text, "_end", NULL) &&
-	       !is_lock_event(x, name) && !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
-	       !begins(x, name, "cyg_profile:");
+	       !is_lock_event(x, name) && !is_alloc_event(x, name) &&
+	       !has_name_prefix(x, name, "libc:") && !has_name_prefix(x, name, "cyg_profile:");
 }
 
 /* A way that is no loop: an optional call in it makes two other ways of it. */
 static bool is_simple_way(const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 
 	return c->kind == KY_PART_WAY && f->count[0] < 3 && f->count[1] < 3 && c->a != c->b &&
 	       !is_lock_event(x, c->a) && !is_lock_event(x, c->b) && !is_alloc_event(x, c->a) &&
@@ -394,7 +390,7 @@ static bool is_changed_path(const struct work *w, uint32_t parent)
 		const struct ky_finding *f = w->found.v[i];
 
 		if (f->kind != KY_FINDING_LONGER && is_simple_way(w->x, f) &&
-			component(w->x, f->component)->parent == parent)
+			ky_component_of(w->x, f->component)->parent == parent)
 			return true;
 	}
 	return false;
@@ -405,7 +401,8 @@ static void count_event(const struct work *w, uint32_t parent, uint32_t event, d
 {
 	n[0] = n[1] = 0;
 	for (uint32_t c = w->first[parent]; c; c = w->next[c]) {
-		if (component(w->x, c)->kind != KY_PART_WAY || component(w->x, c)->b != event)
+		if (ky_component_of(w->x, c)->kind != KY_PART_WAY ||
+			ky_component_of(w->x, c)->b != event)
 			continue;
 		n[0] += w->means[0][c].count;
 		n[1] += w->means[1][c].count;
@@ -470,7 +467,7 @@ static uint64_t find_mutex(const struct work *w, uint32_t c)
  */
 static uint32_t find_repeated(const struct work *w, const struct ky_finding *f)
 {
-	const struct ky_component *way = component(w->x, f->component);
+	const struct ky_component *way = ky_component_of(w->x, f->component);
 	const char *a, *b;
 	size_t n, m;
 
@@ -483,7 +480,7 @@ static uint32_t find_repeated(const struct work *w, const struct ky_finding *f)
 		return 0;
 	for (size_t i = 0; i < w->found.n; i++) {
 		const struct ky_finding *o = w->found.v[i];
-		const struct ky_component *c = component(w->x, o->component);
+		const struct ky_component *c = ky_component_of(w->x, o->component);
 		const char *name = ky_texts_get(&w->x->names, c->a);
 
 		if (o->kind == KY_FINDING_COUNT && c->kind == KY_PART_SPAN &&
@@ -495,7 +492,7 @@ static uint32_t find_repeated(const struct work *w, const struct ky_finding *f)
 
 static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 {
-	const struct ky_component *c = component(w->x, f->component);
+	const struct ky_component *c = ky_component_of(w->x, f->component);
 	uint32_t frequent = find_frequent(w, c), repeated;
 	struct ky_finding_key key = {.kind = f->kind, .place = c->parent};
 
@@ -504,7 +501,7 @@ static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 		key = (struct ky_finding_key){KY_KEY_EVENT, 0, c->parent, frequent};
 	} else if ((repeated = find_repeated(w, f))) {
 		key = (struct ky_finding_key){.kind = KY_FINDING_COUNT,
-			.place = component(w->x, repeated)->a,
+			.place = ky_component_of(w->x, repeated)->a,
 			.what = KY_PART_SPAN};
 		f->kind = KY_FINDING_COUNT;
 	} else if (is_simple_way(w->x, f) && is_changed_path(w, c->parent)) {
@@ -543,8 +540,8 @@ bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key 
 
 static void merge_into(struct work *w, struct ky_finding *to, struct ky_finding *f)
 {
-	bool is_span = component(w->x, f->component)->kind == KY_PART_SPAN;
-	bool was_span = component(w->x, to->component)->kind == KY_PART_SPAN;
+	bool is_span = ky_component_of(w->x, f->component)->kind == KY_PART_SPAN;
+	bool was_span = ky_component_of(w->x, to->component)->kind == KY_PART_SPAN;
 	size_t i = 0;
 
 	/* Of a span and the pauses between its calls, the span is named. */
@@ -650,7 +647,7 @@ static int find_parts(struct work *w)
 	add_means(w->means[1], d->group->typical, d->group->n_typical);
 	if (add_children(w) < 0)
 		return -ENOMEM;
-	divide(w, KY_ROOT, 1);
+	divide_children(w, KY_ROOT, 1);
 	if (!w->error)
 		merge_all(w);
 	return w->error;

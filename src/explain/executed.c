@@ -26,7 +26,7 @@ struct executed {
 
 static bool is_below(const struct executed *d, uint32_t c)
 {
-	for (; c; c = ky_component_get(&d->x->components, c)->parent) {
+	for (; c; c = ky_component_of(d->x, c)->parent) {
 		for (size_t i = 0; i < d->f->components.n; i++) {
 			if (d->f->components.v[i] == c)
 				return true;
@@ -106,7 +106,8 @@ static bool is_unlike(const struct executed *d, const struct function *f, size_t
 	       ky_stats_fisher(slow, d->n[0], shorter, d->n[1]) * (double)n_tests < KY_ALPHA;
 }
 
-static void put(struct ky_buf *b, const struct executed *d, const struct function *f, double ns)
+static void put_samples(
+	struct ky_buf *b, const struct executed *d, const struct function *f, double ns)
 {
 	double expected = d->x->sample_ns ? ns / (double)d->x->sample_ns : 0;
 
@@ -143,7 +144,7 @@ int ky_executed_find(const struct ky_difference *d, struct ky_finding *f)
 		ns += ky_finding_ns(f, f->affected.v[i]);
 	function = find_function(&e);
 	f->is_executed = function && is_unlike(&e, function, e.functions.n);
-	put(&text, &e, function, ns);
+	put_samples(&text, &e, function, ns);
 	if (!r && text.len)
 		f->executed = text.error ? NULL : strdup(text.data);
 	if (!r && text.len && !f->executed)

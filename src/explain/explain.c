@@ -95,8 +95,8 @@ static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t 
 /* Weight of instances that are in a group, but in no sample: they count if no others do. */
 #define NO_WEIGHT .001
 
-static int choose(struct ky_instance ***v, size_t *n, size_t *cap, struct ky_instance *const *more,
-	size_t n_more)
+static int add_chosen(struct ky_instance ***v, size_t *n, size_t *cap,
+	struct ky_instance *const *more, size_t n_more)
 {
 	if (ky_vec_reserve((void **)v, cap, *n + n_more + 1, sizeof(**v)) < 0)
 		return -ENOMEM;
@@ -123,7 +123,7 @@ static int choose_sample(
 	if (!r)
 		r = ky_groups_sample(&sample, &n_sample, each, all->all.n, max);
 	if (!r)
-		r = choose(v, n, cap, sample, n_sample);
+		r = add_chosen(v, n, cap, sample, n_sample);
 	for (size_t k = 0; k < n_sample; k++)
 		sample[k]->weight = e->sources[1] ? 1 : (double)all->n / (double)n_sample;
 	free(each);
@@ -141,9 +141,9 @@ static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***
 		const struct ky_group *g = &e->c->groups.v[k];
 
 		if (!i)
-			r = choose(ret, ret_n, &cap, g->slow, g->n_slow);
+			r = add_chosen(ret, ret_n, &cap, g->slow, g->n_slow);
 		if (!r && i == (e->sources[1] != NULL))
-			r = choose(ret, ret_n, &cap, g->typical, g->n_typical);
+			r = add_chosen(ret, ret_n, &cap, g->typical, g->n_typical);
 	}
 	if (!r)
 		r = choose_sample(e, i, ret, ret_n, &cap);
@@ -436,7 +436,7 @@ static int compare_net(struct ky_explanation *e, struct ky_instance *const *all,
 
 /* --- all --- */
 
-static int finish(struct ky_explanation *e, struct ky_buf *first_line)
+static int finish_explanation(struct ky_explanation *e, struct ky_buf *first_line)
 {
 	int r = ky_unknown_find(e);
 
@@ -456,10 +456,10 @@ static int too_few(struct ky_explanation *e, struct ky_buf *b)
 		v->n == 1 ? "is" : "are", KY_MIN_INSTANCES);
 	if (v->is_second)
 		ky_buf_printf(b, " in %s", e->question.against);
-	return finish(e, b);
+	return finish_explanation(e, b);
 }
 
-static int compare(struct ky_explanation *e)
+static int compare_chosen(struct ky_explanation *e)
 {
 	struct ky_instance **chosen[2] = {NULL}, **all = NULL;
 	size_t n[2] = {0};
@@ -509,11 +509,11 @@ int ky_explain_trace(
 	if (e->instances[0].all.n < KY_MIN_INSTANCES ||
 		(q->against_query && e->instances[1].all.n < KY_MIN_INSTANCES))
 		return too_few(e, &first_line);
-	r = compare(e);
+	r = compare_chosen(e);
 	if (r < 0)
 		return r;
 	ky_answer_put(&first_line, e);
-	return finish(e, &first_line);
+	return finish_explanation(e, &first_line);
 }
 
 void ky_explanation_deinit(struct ky_explanation *e)

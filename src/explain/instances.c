@@ -252,7 +252,7 @@ static size_t drop_lost(const struct pass *p, struct ky_instance *list, size_t n
 	return stay;
 }
 
-static void finish(struct pass *p)
+static void finish_instances(struct pass *p)
 {
 	struct ky_instances *v = p->v;
 	size_t n = drop_lost(p, v->all.v, v->all.n);
@@ -300,7 +300,7 @@ int ky_instances_read(struct ky_instances *v, struct ky_explain *x, struct ky_so
 	while (!r && (r = ky_source_next(s, &e)) > 0)
 		r = e.kind == KY_EVENT_LOST ? add_loss(&p, &e) : add_span_event(&p, &e);
 	if (!r)
-		finish(&p);
+		finish_instances(&p);
 	close_pass(&p);
 	return r ? r : x->names.error;
 }

@@ -158,7 +158,7 @@ static bool overlaps(const struct ky_mutex *m, const struct ky_mutex *c)
 }
 
 /* Whether it was held for most of the wait, to its end. */
-static bool explains(const struct ky_mutex *c, int64_t from, int64_t to)
+static bool is_held_during(const struct ky_mutex *c, int64_t from, int64_t to)
 {
 	int64_t held = 0, end = INT64_MIN;
 
@@ -205,7 +205,7 @@ static struct ky_mutex *first_alias(
 		n && n_left--; n = ky_htab_next(n)) {
 		struct ky_mutex *c = ky_container_of(n, struct ky_mutex, same_place);
 
-		if (c->process != m->process && explains(c, from, to))
+		if (c->process != m->process && is_held_during(c, from, to))
 			return c;
 	}
 	return NULL;
@@ -214,7 +214,7 @@ static struct ky_mutex *first_alias(
 const struct ky_mutex *ky_locks_find_alias(
 	struct ky_locks *l, struct ky_mutex *m, int64_t from, int64_t to)
 {
-	if (m->alias && !explains(m->alias, from, to))
+	if (m->alias && !is_held_during(m->alias, from, to))
 		m->n_differ++;
 	else if (m->alias || (m->alias = first_alias(l, m, from, to)))
 		m->n_agree++;

@@ -350,10 +350,10 @@ int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 	/* A parent may have no part yet: it is added behind, and its own parents have theirs. */
 	for (size_t k = 0; k < n && !r; k++) {
 		struct ky_part p = i->parts.v[k];
-		const struct ky_component *c = ky_component_get(&x->components, p.component);
+		const struct ky_component *c = ky_component_of(x, p.component);
 
 		for (uint32_t up = c->parent; c->kind == KY_PART_WAY && up && !r;
-			up = ky_component_get(&x->components, up)->parent)
+			up = ky_component_of(x, up)->parent)
 			r = add_part(i, &(struct ky_part){up, 0, p.ns, p.late});
 	}
 	qsort(i->parts.v, i->parts.n, sizeof(*i->parts.v), compare_parts);
@@ -403,8 +403,7 @@ void ky_instance_set_net(const struct ky_explain *x, struct ky_instance *i, bool
 
 		i->ns += (double)ns;
 		/* The ways below a wait stay as they are: a wait is a finding as a whole. */
-		for (uint32_t c = i->loads.v[k].component; c;
-			c = ky_component_get(&x->components, c)->parent) {
+		for (uint32_t c = i->loads.v[k].component; c; c = ky_component_of(x, c)->parent) {
 			struct ky_part *p = (struct ky_part *)ky_instance_part(i, c);
 
 			if (p)

@@ -250,6 +250,12 @@ struct ky_explain {
 #define KY_DEVICE_TID (-1000)
 #define KY_OTHERS_TID (-999)
 
+/* The component of that number. */
+static inline const struct ky_component *ky_component_of(
+	const struct ky_explain *x, uint32_t number)
+{
+	return ky_component_get(&x->components, number);
+}
 /* The thread of that number; makes it. UINT32_MAX without memory. */
 uint32_t ky_explain_thread(
 	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid);

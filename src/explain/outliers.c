@@ -35,7 +35,7 @@ static size_t find_longest(const struct ky_instances *all, const struct ky_insta
 static bool is_below(const struct ky_explain *x, uint32_t c, uint32_t parent)
 {
 	while (c && c != parent)
-		c = ky_component_get(&x->components, c)->parent;
+		c = ky_component_of(x, c)->parent;
 	return c;
 }
 
@@ -46,7 +46,7 @@ static uint32_t find_span(const struct ky_explain *x, const struct ky_instance *
 
 	for (size_t k = 0; i->is_closed && k < i->parts.n; k++) {
 		const struct ky_part *p = &i->parts.v[k];
-		const struct ky_component *o = ky_component_get(&x->components, p->component);
+		const struct ky_component *o = ky_component_of(x, p->component);
 
 		if (o->kind == KY_PART_SPAN && p->component != KY_ROOT &&
 			(double)p->ns >= .6 * i->ns && (!found || is_below(x, p->component, found)))

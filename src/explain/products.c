@@ -50,7 +50,7 @@ static int find_factors(struct ky_search *w, struct factor *v, size_t *ret_n)
 }
 
 /* The instances that have both. 0 or -ENOMEM; then there is nothing to free. */
-static int multiply(
+static int multiply_factors(
 	struct ky_search *w, struct ky_column *c, const struct factor *a, const struct factor *b)
 {
 	int r = ky_column_make(w, c, a->key, false);
@@ -94,7 +94,7 @@ int ky_products_test(struct ky_search *w)
 		for (size_t k = i + 1; k < n && !r; k++) {
 			struct ky_column c;
 
-			r = multiply(w, &c, &v[i], &v[k]);
+			r = multiply_factors(w, &c, &v[i], &v[k]);
 			if (r < 0)
 				break;
 			c.min_explained = most;

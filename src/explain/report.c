@@ -11,11 +11,6 @@
 #include "explain/words.h"
 #include "reader/format.h"
 
-static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
-{
-	return ky_component_get(&x->components, c);
-}
-
 /* With its date if that is not the day of the trace's first event. */
 static void put_limit(struct ky_buf *b, const char *option, int64_t ns, int64_t first_ns)
 {
@@ -256,7 +251,7 @@ static void put_string(struct ky_buf *b, const char *text)
 
 static void put_path_array(struct ky_buf *b, const struct ky_explain *x, uint32_t c)
 {
-	const struct ky_component *o = component(x, c);
+	const struct ky_component *o = ky_component_of(x, c);
 	static const char *const waits[] = {[KY_PART_LOCK] = "(lock)",
 		[KY_PART_CONDITION] = "(condition)",
 		[KY_PART_READY] = "(ready)",

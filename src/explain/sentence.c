@@ -10,11 +10,6 @@
 #define LONG_HOLD_NS  50000   /* longer than calls for mutexes take */
 #define LONG_PAUSE_NS 1000000 /* longer than allocations take that copy */
 
-static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
-{
-	return ky_component_get(&x->components, c);
-}
-
 static const char *name_of(const struct ky_explain *x, uint32_t name)
 {
 	return ky_texts_get(&x->names, name);
@@ -102,7 +97,7 @@ static void put_ends(struct ky_buf *b, const struct ky_explain *x, const struct 
 
 void ky_sentence_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
 {
-	const struct ky_component *o = component(x, c);
+	const struct ky_component *o = ky_component_of(x, c);
 	size_t before;
 
 	if (o->parent)
@@ -136,15 +131,15 @@ static void put_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, u
 static void put_place(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f,
 	uint32_t c, unsigned skip)
 {
-	const struct ky_component *o = component(x, c);
+	const struct ky_component *o = ky_component_of(x, c);
 
 	for (size_t i = 1; i < f->components.n; i++) {
-		uint32_t parent = component(x, f->components.v[i])->parent;
+		uint32_t parent = ky_component_of(x, f->components.v[i])->parent;
 
-		if (parent == component(x, f->components.v[0])->parent)
+		if (parent == ky_component_of(x, f->components.v[0])->parent)
 			continue;
 		while (o->kind != KY_PART_SPAN)
-			o = component(x, o->parent);
+			o = ky_component_of(x, o->parent);
 		ky_buf_printf(b, "%s (at several places)", name_of(x, o->a));
 		return;
 	}
@@ -190,7 +185,7 @@ static double affected_each(const struct ky_explain *x, const struct ky_finding 
 			uint32_t c = f->components.v[k];
 			const struct ky_part *p = ky_instance_part(f->affected.v[i], c);
 
-			if (!p || component(x, c)->kind != KY_PART_SPAN)
+			if (!p || ky_component_of(x, c)->kind != KY_PART_SPAN)
 				continue;
 			ns += (double)p->ns;
 			count += p->count;
@@ -422,7 +417,7 @@ static void say_lock(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 		ky_buf_puts(b, " and ");
 		put_address(b, x, thread, c->second, false);
 	}
-	if (component(x, f->component)->depth > 1) {
+	if (ky_component_of(x, f->component)->depth > 1) {
 		ky_buf_puts(b, " in ");
 		put_place(b, x, f, f->component, 0);
 	}
@@ -497,10 +492,10 @@ static enum wait_call find_call(const struct ky_explain *x, const struct ky_find
 		{"wait4()", WAIT_CHILD}, {"waitid()", WAIT_CHILD}, {"fsync()", WAIT_DISK},
 		{"fdatasync()", WAIT_DISK}, {"msync()", WAIT_DISK},
 		{"sync_file_range()", WAIT_DISK}, {"syncfs()", WAIT_DISK}, {"sync()", WAIT_DISK}};
-	const struct ky_component *o = component(x, f->component);
+	const struct ky_component *o = ky_component_of(x, f->component);
 
 	while (o->kind != KY_PART_SPAN)
-		o = component(x, o->parent);
+		o = ky_component_of(x, o->parent);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
 		if (is_text(x, o->a, calls[i].name))
 			return calls[i].call;
@@ -553,7 +548,7 @@ static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 /* Most of the time lies in one critical section, not in the number of calls. */
 static bool is_long_hold(const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 	const char *a = strchr(name_of(x, c->a), ':'), *b = strchr(name_of(x, c->b), ':');
 
 	return f->top >= KY_CULPRIT_MOST * f->amount && f->mean_ns[0] > LONG_HOLD_NS && a && b &&
@@ -567,7 +562,7 @@ static void say_locks(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 		ky_buf_puts(b, "it holds a mutex for ");
 		ky_words_put_duration(b, f->mean_ns[0]);
 		ky_buf_puts(b, ", or waits for a condition with it, in ");
-		put_place(b, x, f, component(x, f->component)->parent, 0);
+		put_place(b, x, f, ky_component_of(x, f->component)->parent, 0);
 		return;
 	}
 	ky_buf_printf(
@@ -576,7 +571,7 @@ static void say_locks(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 	ky_buf_puts(b, " instead of ");
 	put_times_or_never(b, f->typical_count);
 	ky_buf_puts(b, " in ");
-	put_place(b, x, f, component(x, f->component)->parent, 0);
+	put_place(b, x, f, ky_component_of(x, f->component)->parent, 0);
 	if (!c->ns)
 		return;
 	ky_buf_puts(b, ", while ");
@@ -682,7 +677,7 @@ static bool is_ends_of(const struct ky_explain *x, const struct ky_component *wa
 /* Time passes between the two events. */
 static void say_gap(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 
 	ky_buf_puts(b, "in ");
 	put_place(b, x, f, c->parent, 0);
@@ -696,8 +691,8 @@ static void say_gap(struct ky_buf *b, const struct ky_explain *x, const struct k
 
 static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
-	const struct ky_component *inner = component(x, c->parent);
+	const struct ky_component *c = ky_component_of(x, f->component);
+	const struct ky_component *inner = ky_component_of(x, c->parent);
 
 	if (f->kind != KY_FINDING_LONGER && x->is_async && is_end_of(x, c->b, x->span)) {
 		ky_buf_puts(b, "its thread ends ");
@@ -740,7 +735,7 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 /* Most of the time lies between two allocations: something else is done there. */
 static bool is_long_pause(const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 
 	return f->top >= KY_CULPRIT_MOST * f->amount && f->mean_ns[0] > LONG_PAUSE_NS &&
 	       c->a == c->b;
@@ -757,7 +752,7 @@ static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 	ky_buf_puts(b, " instead of ");
 	put_times_or_never(b, f->typical_count);
 	ky_buf_puts(b, " in ");
-	put_place(b, x, f, component(x, f->component)->parent, 0);
+	put_place(b, x, f, ky_component_of(x, f->component)->parent, 0);
 }
 
 static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
@@ -774,7 +769,7 @@ static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 	ky_buf_puts(b, " instead of ");
 	put_times_or_never(b, f->typical_count);
 	ky_buf_puts(b, " in ");
-	put_place(b, x, f, component(x, f->component)->parent, 0);
+	put_place(b, x, f, ky_component_of(x, f->component)->parent, 0);
 }
 
 int ky_sentence_make(struct ky_explain *x, struct ky_finding *f)
@@ -802,7 +797,7 @@ int ky_sentence_make(struct ky_explain *x, struct ky_finding *f)
 
 void ky_sentence_place(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *c = ky_component_of(x, f->component);
 
 	if (c->kind != KY_PART_WAY) {
 		put_place(b, x, f, f->component, 0);

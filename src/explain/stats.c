@@ -17,7 +17,7 @@ double ky_stats_mean(const double *v, size_t n)
 	return n ? sum / (double)n : 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -27,7 +27,7 @@ static int compare(const void *a, const void *b)
 void ky_stats_sort(double *v, size_t n)
 {
 	if (n)
-		qsort(v, n, sizeof(*v), compare);
+		qsort(v, n, sizeof(*v), compare_doubles);
 }
 
 double ky_stats_quantile(const double *sorted, size_t n, double q)

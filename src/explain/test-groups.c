@@ -18,7 +18,7 @@ static uint64_t next(void)
 	return seed >> 33;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_by_random(const void *a, const void *b)
 {
 	const struct ky_instance *x = *(struct ky_instance *const *)a;
 	const struct ky_instance *y = *(struct ky_instance *const *)b;
@@ -44,7 +44,7 @@ static void check_sample(size_t n, size_t max, uint64_t values)
 	assert_int_equal(ky_groups_sample(&sample, &n_sample, all, n, max), 0);
 	assert_int_equal(n_sample, KY_MIN(n, max));
 	if (n)
-		qsort(all, n, sizeof(*all), compare);
+		qsort(all, n, sizeof(*all), compare_by_random);
 	for (size_t i = 0; i < n_sample; i++)
 		assert_ptr_equal(sample[i], all[i]);
 	free(sample);

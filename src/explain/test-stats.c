@@ -73,7 +73,7 @@ static void binomial(void **state)
 	assert_near(ky_stats_binomial(5, 5, 1), 1, 0);
 }
 
-static void split(void **state)
+static void split_groups(void **state)
 {
 	double v[100];
 
@@ -109,7 +109,7 @@ static void spearman(void **state)
 	assert_near(ky_stats_spearman(up, 2), 0, 0);
 }
 
-static void line(void **state)
+static void line_through_points(void **state)
 {
 	static const double x[] = {1, 2, 3, 4}, y[] = {3, 5, 7, 9}, z[] = {1, 3, 2, 4};
 	struct ky_stats_line l = ky_stats_line(x, y, 4);
@@ -131,9 +131,9 @@ int main(void)
 		cmocka_unit_test(mann_whitney),
 		cmocka_unit_test(fisher),
 		cmocka_unit_test(binomial),
-		cmocka_unit_test(split),
+		cmocka_unit_test(split_groups),
 		cmocka_unit_test(spearman),
-		cmocka_unit_test(line),
+		cmocka_unit_test(line_through_points),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,13 +13,8 @@
 #define MIN_NEARLY 10	/* slow instances */
 #define COMES_BY   1.25 /* as a share of the extra time, of that of typical time */
 
-static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
-{
-	return ky_component_get(&x->components, c);
-}
-
 /* Of each instance of a group, by a finding: its time, or its number. */
-static double *measure(const struct ky_difference *d, const struct ky_finding *f,
+static double *measure_instances(const struct ky_difference *d, const struct ky_finding *f,
 	struct ky_instance *const *v, size_t n, bool count)
 {
 	double *values = calloc(n + 1, sizeof(*values));
@@ -31,8 +26,8 @@ static double *measure(const struct ky_difference *d, const struct ky_finding *f
 
 static double compare_groups(const struct ky_difference *d, const struct ky_finding *f, bool count)
 {
-	double *slow = measure(d, f, d->slow, d->n_slow, count);
-	double *typical = measure(d, f, d->group->typical, d->group->n_typical, count);
+	double *slow = measure_instances(d, f, d->slow, d->n_slow, count);
+	double *typical = measure_instances(d, f, d->group->typical, d->group->n_typical, count);
 	double p = slow && typical
 			   ? ky_stats_mann_whitney(slow, d->n_slow, typical, d->group->n_typical)
 			   : -1;
@@ -45,8 +40,8 @@ static double compare_groups(const struct ky_difference *d, const struct ky_find
 static int set_typical(struct ky_difference *d, struct ky_finding *f)
 {
 	size_t n = d->group->n_typical;
-	double *ns = measure(d, f, d->group->typical, n, false);
-	double *count = measure(d, f, d->group->typical, n, true);
+	double *ns = measure_instances(d, f, d->group->typical, n, false);
+	double *count = measure_instances(d, f, d->group->typical, n, true);
 	int r = ns && count ? 0 : -ENOMEM;
 
 	if (!r) {
@@ -142,7 +137,7 @@ static int count_blames(struct ky_difference *d)
 static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 {
 	double *ns = calloc(d->n_all + 1, sizeof(*ns)), spread, low, high;
-	double *affected = measure(d, f, f->affected.v, f->affected.n, false);
+	double *affected = measure_instances(d, f, f->affected.v, f->affected.n, false);
 	int r = ns && affected ? 0 : -ENOMEM;
 	size_t n = 0;
 
@@ -261,12 +256,12 @@ static bool is_queue(const struct ky_difference *d, const struct ky_component *c
  */
 static bool is_between_stages(const struct ky_difference *d, const struct ky_finding *f)
 {
-	const struct ky_component *c = component(d->x, f->component);
+	const struct ky_component *c = ky_component_of(d->x, f->component);
 
 	if (!d->x->is_async || c->number == KY_ROOT)
 		return false;
 	while (c->kind != KY_PART_SPAN)
-		c = component(d->x, c->parent);
+		c = ky_component_of(d->x, c->parent);
 	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(d, c);
 }
 
@@ -478,7 +473,7 @@ static void test_alone(struct ky_finding *f, struct rest *rest)
 static bool is_nearly_all(const struct ky_difference *d, const struct ky_finding *f)
 {
 	return f->kind == KY_FINDING_LONGER && f->is_tight && !f->is_in_tail &&
-	       component(d->x, f->component)->parent > KY_ROOT && !is_between_stages(d, f) &&
+	       ky_component_of(d->x, f->component)->parent > KY_ROOT && !is_between_stages(d, f) &&
 	       f->share >= KY_MAX(NEARLY_ALL, f->typical_share) && f->affected.n >= MIN_NEARLY &&
 	       (double)f->affected.n >= NEARLY_ALL * (double)d->n_slow;
 }
