@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "cli/monitor.h"
+#include "cli/report.h"
 
 enum check_state {
 	CHECK_OK,
@@ -21,11 +22,6 @@ struct check {
 	struct ky_buf problems[CHECK_UNKNOWN + 1];
 	uint64_t recorded, discarded;
 };
-
-static uint64_t number(const struct kymo_value *session, const char *name)
-{
-	return kymo_value_u64(kymo_value_get(session, name));
-}
 
 static void add_problem(struct check *c, enum check_state state, const struct kymo_value *session,
 	const char *fmt, ...) KY_PRINTF(4, 5);
@@ -56,12 +52,12 @@ static void check_losses(struct check *c, const struct kymo_value *s)
 		add_problem(c, CHECK_WARNING, s,
 			"%" PRIu64 " events discarded and %" PRIu64
 			" not written so far, the last ones seen %s ago",
-			number(s, "discarded"), number(s, "unwritten"),
+			cli_number(s, "discarded"), cli_number(s, "unwritten"),
 			cli_format_usec(text, sizeof(text),
 				(kymo_value_u64(ago) / 1000 + 1) * 1000000, " "));
-	if (number(s, "given_up"))
+	if (cli_number(s, "given_up"))
 		add_problem(c, CHECK_WARNING, s, "%" PRIu64 " damaged buffers were given up",
-			number(s, "given_up"));
+			cli_number(s, "given_up"));
 }
 
 static void check_session(struct check *c, const struct kymo_value *s)
@@ -69,13 +65,13 @@ static void check_session(struct check *c, const struct kymo_value *s)
 	const char *error = kymo_value_string(kymo_value_get(s, "error"));
 	const char *state = kymo_value_string(kymo_value_get(s, "state"));
 
-	c->recorded += number(s, "recorded");
-	c->discarded += number(s, "discarded");
+	c->recorded += cli_number(s, "recorded");
+	c->discarded += cli_number(s, "discarded");
 	if (*error)
 		add_problem(c, CHECK_CRITICAL, s, "%s", error);
-	if (number(s, "silent_ms"))
+	if (cli_number(s, "silent_ms"))
 		add_problem(c, CHECK_CRITICAL, s, "its consumer has not worked for %" PRIu64 " s",
-			number(s, "silent_ms") / 1000);
+			cli_number(s, "silent_ms") / 1000);
 	check_losses(c, s);
 	if (cli_arg(c->cli, 0) && strcmp(state, "started") != 0)
 		add_problem(c, CHECK_WARNING, s, "is %s", state);

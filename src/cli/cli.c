@@ -180,7 +180,7 @@ static void print_line(const struct cli *cli, const char *text)
 	ky_buf_deinit(&safe);
 }
 
-static void report(struct cli *cli, const char *code, const char *text)
+static void report_error(struct cli *cli, const char *code, const char *text)
 {
 	struct kymo_value *v = NULL;
 
@@ -203,7 +203,7 @@ int cli_fail(struct cli *cli, const char *code, const char *fmt, ...)
 	va_start(ap, fmt);
 	ky_buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	report(cli, code, text.data ? text.data : "no memory");
+	report_error(cli, code, text.data ? text.data : "no memory");
 	ky_buf_deinit(&text);
 	return strcmp(code, "usage") ? CLI_FAILED : CLI_USAGE;
 }
@@ -220,7 +220,7 @@ int cli_usage(struct cli *cli, const char *fmt, ...)
 	va_end(ap);
 	ky_buf_printf(&text, " (see 'kymo %s%s--help')", cli->command ? cli->command->name : "",
 		cli->command ? " " : "");
-	report(cli, "usage", text.data ? text.data : "no memory");
+	report_error(cli, "usage", text.data ? text.data : "no memory");
 	ky_buf_deinit(&text);
 	return CLI_USAGE;
 }
@@ -237,6 +237,11 @@ void cli_warn(const struct cli *cli, const char *fmt, ...)
 		cli_progress_erase(cli->progress);
 	print_line(cli, text.data ? text.data : "no memory");
 	ky_buf_deinit(&text);
+}
+
+void cli_warn_text(void *arg, const char *text)
+{
+	cli_warn(arg, "%s", text);
 }
 
 void cli_warn_log(const struct cli *cli, char *said)

@@ -97,6 +97,8 @@ int cli_usage(struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
 int cli_no_command(struct cli *cli, const char *name);
 /* Prints a warning, one line on stderr, although the command succeeds. */
 void cli_warn(const struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
+/* The same, of a text, as a callback of a reader: arg is a struct cli. */
+void cli_warn_text(void *arg, const char *text);
 /* Prints each line of another Kymo program's log as a warning. Changes the text. */
 void cli_warn_log(const struct cli *cli, char *said);
 

@@ -60,7 +60,7 @@ static int list_types(struct cli *cli)
 	return CLI_OK;
 }
 
-static void report(struct cli *cli, const struct kymo_value *reply)
+static void report_channel_contexts(struct cli *cli, const struct kymo_value *reply)
 {
 	const struct kymo_value *channels = kymo_value_get(reply, "channels");
 
@@ -96,7 +96,7 @@ static int run_context(struct cli *cli)
 	if (cli->json)
 		cli_result(cli, reply);
 	else
-		report(cli, reply);
+		report_channel_contexts(cli, reply);
 	return CLI_OK;
 }
 

@@ -86,7 +86,7 @@ static void undo(struct cli *cli, struct kymo_ctl *ctl, const char *name)
 }
 
 /* bounds: NULL if there are none. The same for the shipper. */
-static int create(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size,
+static int create_and_report(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size,
 	const char *output, struct kymo_value *bounds, struct shipper *shipper)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
@@ -165,8 +165,8 @@ static int run_create(struct cli *cli)
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
-		code = create(cli, ctl, name, sizeof(name), output, bounded ? bounds : NULL,
-			ships ? &shipper : NULL);
+		code = create_and_report(cli, ctl, name, sizeof(name), output,
+			bounded ? bounds : NULL, ships ? &shipper : NULL);
 	if (code && made)
 		rmdir(output);
 	if (!code && ships)

@@ -77,7 +77,7 @@ static struct change get_change(const struct diff *d, const struct series *s, en
 }
 
 /* The change in percent; infinite from nothing to something. */
-static double percent(const struct change *c)
+static double change_percent(const struct change *c)
 {
 	if (c->base == c->now)
 		return 0;
@@ -166,7 +166,7 @@ static int parse_conditions(struct diff *d)
 
 static bool is_beyond(const struct condition *c, const struct change *change)
 {
-	double by = c->is_relative ? percent(change) : change->now - change->base;
+	double by = c->is_relative ? change_percent(change) : change->now - change->base;
 
 	return c->is_less ? by < -c->limit : by > c->limit;
 }
@@ -191,7 +191,7 @@ static void put_value(struct ky_buf *b, enum measure measure, double v)
 static void put_met(struct diff *d, const struct series *s, const struct condition *c,
 	const struct change *change)
 {
-	double by = percent(change);
+	double by = change_percent(change);
 
 	ky_buf_printf(&d->met, "%s: %s is ", s->name, measure_names[c->measure]);
 	if (isinf(by))
@@ -266,7 +266,7 @@ static size_t check_condition(struct diff *d, const struct condition *c)
 /* "+23.8 %", "~" for no significant change, "=" for none at all. */
 static void put_change(struct ky_buf *b, const struct change *c)
 {
-	double by = percent(c);
+	double by = change_percent(c);
 
 	if (by == 0)
 		ky_buf_puts(b, "=");
@@ -351,7 +351,7 @@ static bool print_event(struct diff *d, const struct series *s)
 {
 	const struct change c = get_change(d, s, MEASURE_COUNT);
 
-	if (percent(&c) == 0 || c.p >= SIGNIFICANT)
+	if (change_percent(&c) == 0 || c.p >= SIGNIFICANT)
 		return false;
 	printf("%s:", cli_safe(d->cli, s->name));
 	print_pair(&c, MEASURE_COUNT, 0);
@@ -517,7 +517,7 @@ static int compare_stacks(struct cli *cli, const struct cli_selection *selection
 
 /* --- the command --- */
 
-static int report(struct diff *d)
+static int report_differences(struct diff *d)
 {
 	int r = CLI_OK;
 
@@ -589,7 +589,7 @@ static int run_diff(struct cli *cli)
 	if (!r && (!d.scratch[SIDE_BASE] || !d.scratch[SIDE_NEW]))
 		r = cli_fail(cli, "failed", "diff: no memory");
 	if (!r)
-		r = report(&d);
+		r = report_differences(&d);
 	free(d.scratch[SIDE_BASE]);
 	free(d.scratch[SIDE_NEW]);
 	ky_buf_deinit(&d.met);

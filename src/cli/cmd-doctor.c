@@ -46,10 +46,10 @@ struct doctor {
 static const char *const finding_names[] = {"ok", "warn", "fail"};
 
 /* advice: what to do; "" if nothing. */
-static void report(struct doctor *d, const char *check, enum finding f, const char *advice,
+static void report_finding(struct doctor *d, const char *check, enum finding f, const char *advice,
 	const char *fmt, ...) KY_PRINTF(5, 6);
 
-static void report(struct doctor *d, const char *check, enum finding f, const char *advice,
+static void report_finding(struct doctor *d, const char *check, enum finding f, const char *advice,
 	const char *fmt, ...)
 {
 	static const enum cli_style styles[] = {CLI_DIM, CLI_BOLD, CLI_RED};
@@ -93,14 +93,15 @@ static void check_program(struct doctor *d, const char *name, int (*locate)(char
 	char path[PATH_MAX];
 
 	if (locate(path, sizeof(path)) < 0)
-		report(d, "programs", FOUND_FAILURE, "install kymo completely",
+		report_finding(d, "programs", FOUND_FAILURE, "install kymo completely",
 			"%s was not found beside this program, or in its place of installation",
 			name);
 	else if (access(path, X_OK) < 0)
-		report(d, "programs", FOUND_FAILURE, "install kymo again, or change its mode",
-			"%s cannot be executed: %s", path, strerror(errno));
+		report_finding(d, "programs", FOUND_FAILURE,
+			"install kymo again, or change its mode", "%s cannot be executed: %s", path,
+			strerror(errno));
 	else
-		report(d, "programs", FOUND_OK, "", "%s", path);
+		report_finding(d, "programs", FOUND_OK, "", "%s", path);
 }
 
 /* Copies the version that the library's file says it has (tracer/init.c); "" if none. */
@@ -130,19 +131,19 @@ static void check_library(struct doctor *d)
 	char path[PATH_MAX + 32], version[64];
 
 	if (cli_locate_tracer_dir(path) < 0) {
-		report(d, "library", FOUND_FAILURE, "install libkymo, or run ldconfig",
+		report_finding(d, "library", FOUND_FAILURE, "install libkymo, or run ldconfig",
 			"libkymo.so.0 was not found: applications run, but cannot be recorded");
 		return;
 	}
 	strcat(path, "/libkymo.so.0");
 	library_version(path, version, sizeof(version));
 	if (strcmp(version, KYMO_VERSION) != 0)
-		report(d, "library", FOUND_WARNING,
+		report_finding(d, "library", FOUND_WARNING,
 			"install the same version of kymo and libkymo; features that only one of them has do not work",
 			"%s has version %s, and this program %s", path,
 			*version ? version : "unknown", KYMO_VERSION);
 	else
-		report(d, "library", FOUND_OK, "", "%s, version %s", path, version);
+		report_finding(d, "library", FOUND_OK, "", "%s, version %s", path, version);
 }
 
 // ---- run directory and daemon
@@ -154,36 +155,37 @@ static bool check_rundir(struct doctor *d)
 	int r = ky_rundir(geteuid(), d->rundir, sizeof(d->rundir) - 32);
 
 	if (r < 0)
-		report(d, "rundir", FOUND_FAILURE,
+		report_finding(d, "rundir", FOUND_FAILURE,
 			"set HOME, XDG_RUNTIME_DIR or KYMO_RUNDIR in the environment",
 			"there is no run directory for this user");
 	else if (strlen(d->rundir) > 90)
-		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a shorter path",
+		report_finding(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a shorter path",
 			"%s is too long for the address of a socket", d->rundir);
 	else if (lstat(d->rundir, &st) < 0 && errno == ENOENT)
-		report(d, "rundir", FOUND_OK, "", "%s: the first session creates it", d->rundir);
+		report_finding(
+			d, "rundir", FOUND_OK, "", "%s: the first session creates it", d->rundir);
 	else if (lstat(d->rundir, &st) < 0)
-		report(d, "rundir", FOUND_FAILURE,
+		report_finding(d, "rundir", FOUND_FAILURE,
 			"set KYMO_RUNDIR to a directory that belongs to you", "%s: %s", d->rundir,
 			strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
-		report(d, "rundir", FOUND_FAILURE, "remove it, or set KYMO_RUNDIR",
+		report_finding(d, "rundir", FOUND_FAILURE, "remove it, or set KYMO_RUNDIR",
 			"%s is no directory", d->rundir);
 	else if (st.st_uid != geteuid())
-		report(d, "rundir", FOUND_FAILURE,
+		report_finding(d, "rundir", FOUND_FAILURE,
 			"set KYMO_RUNDIR to a directory that belongs to you",
 			"%s belongs to user %u, not to you", d->rundir, (unsigned)st.st_uid);
 	else if (st.st_mode & 022)
-		report(d, "rundir", FOUND_FAILURE,
+		report_finding(d, "rundir", FOUND_FAILURE,
 			"remove the write permission of others: chmod go-w",
 			"others can write to %s (mode %04o): no daemon uses it", d->rundir,
 			(unsigned)st.st_mode & 07777);
 	else if (!geteuid() && !secure_getenv("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
-		report(d, "rundir", FOUND_FAILURE, "chmod 755",
+		report_finding(d, "rundir", FOUND_FAILURE, "chmod 755",
 			"applications of other users cannot reach %s (mode %04o)", d->rundir,
 			(unsigned)st.st_mode & 07777);
 	else
-		report(d, "rundir", FOUND_OK, "", "%s, mode %04o", d->rundir,
+		report_finding(d, "rundir", FOUND_OK, "", "%s, mode %04o", d->rundir,
 			(unsigned)st.st_mode & 07777);
 	return r == 0;
 }
@@ -197,7 +199,7 @@ static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 	kymo_ctl_set_timeout(ctl, ANSWER_MS);
 	r = kymo_ctl_call(ctl, "hello", NULL, &hello);
 	if (r) {
-		report(d, "daemon", FOUND_FAILURE,
+		report_finding(d, "daemon", FOUND_FAILURE,
 			"if it is stopped, continue it (kill -CONT); otherwise kill it: a successor takes over its sessions",
 			"the session daemon in %s does not answer: %s", kymo_ctl_rundir(ctl),
 			strerror(-r));
@@ -205,12 +207,12 @@ static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 	}
 	version = kymo_value_string(kymo_value_get(hello, "version"));
 	if (strcmp(version, KYMO_VERSION) != 0)
-		report(d, "daemon", FOUND_WARNING,
+		report_finding(d, "daemon", FOUND_WARNING,
 			"restart it: 'systemctl restart kymo-sessiond', or kill -USR2 and any command; sessions go on",
 			"the session daemon in %s has version %s, and this program %s",
 			kymo_ctl_rundir(ctl), version, KYMO_VERSION);
 	else
-		report(d, "daemon", FOUND_OK, "", "pid %llu serves %s, version %s",
+		report_finding(d, "daemon", FOUND_OK, "", "pid %llu serves %s, version %s",
 			(unsigned long long)kymo_value_u64(kymo_value_get(hello, "pid")),
 			kymo_ctl_rundir(ctl), version);
 }
@@ -223,17 +225,17 @@ static void check_daemon(struct doctor *d)
 	if (!r)
 		check_reply(d, ctl);
 	else if (r == -EACCES)
-		report(d, "daemon", FOUND_FAILURE,
+		report_finding(d, "daemon", FOUND_FAILURE,
 			"become a member of the socket's group and log in again, or set KYMO_RUNDIR",
 			"this user may not control the session daemon");
 	else if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
-		report(d, "daemon", FOUND_FAILURE, "", "cannot connect: %s", strerror(-r));
+		report_finding(d, "daemon", FOUND_FAILURE, "", "cannot connect: %s", strerror(-r));
 	else if (ky_rundir_has_sessions(geteuid()))
-		report(d, "daemon", FOUND_FAILURE,
+		report_finding(d, "daemon", FOUND_FAILURE,
 			"any other command of kymo starts a successor, which takes them over",
 			"the session daemon was killed, and has left sessions");
 	else
-		report(d, "daemon", FOUND_OK, "", "none runs: 'kymo create' starts one");
+		report_finding(d, "daemon", FOUND_OK, "", "none runs: 'kymo create' starts one");
 }
 
 static bool is_member(const struct group *gr)
@@ -263,17 +265,19 @@ static void check_group(struct doctor *d)
 	const struct group *gr = getgrnam(CONTROL_GROUP);
 
 	if (!gr)
-		report(d, "group", FOUND_WARNING, "as root: groupadd --system " CONTROL_GROUP,
+		report_finding(d, "group", FOUND_WARNING,
+			"as root: groupadd --system " CONTROL_GROUP,
 			"there is no group '" CONTROL_GROUP
 			"': only root can control the system's daemon");
 	else if (!geteuid() || is_member(gr))
-		report(d, "group", FOUND_OK, "", "'" CONTROL_GROUP "' exists%s",
+		report_finding(d, "group", FOUND_OK, "", "'" CONTROL_GROUP "' exists%s",
 			geteuid() ? ", and you are a member" : "");
 	else if (is_entered(gr))
-		report(d, "group", FOUND_WARNING, "log in again, or 'newgrp " CONTROL_GROUP "'",
+		report_finding(d, "group", FOUND_WARNING,
+			"log in again, or 'newgrp " CONTROL_GROUP "'",
 			"you were made a member of '" CONTROL_GROUP "' after you logged in");
 	else
-		report(d, "group", FOUND_OK, "",
+		report_finding(d, "group", FOUND_OK, "",
 			"'" CONTROL_GROUP
 			"' exists; you are no member, so you use a daemon of your own");
 }
@@ -289,9 +293,9 @@ static void check_rseq(struct doctor *d)
 		"use glibc 2.35 or later and Linux 4.18 or later, and do not turn rseq off (GLIBC_TUNABLES)";
 
 	if (sizeof(void *) == 8 && &__rseq_size && __rseq_size)
-		report(d, "rseq", FOUND_OK, "", "restartable sequences work");
+		report_finding(d, "rseq", FOUND_OK, "", "restartable sequences work");
 	else
-		report(d, "rseq", FOUND_WARNING, advice,
+		report_finding(d, "rseq", FOUND_WARNING, advice,
 			"no restartable sequences: events are slower, and each thread has its own buffer");
 }
 
@@ -300,12 +304,12 @@ static void check_clock(struct doctor *d)
 	char source[64];
 
 	if (ky_clock_choose() != KY_CLOCK_MONOTONIC) {
-		report(d, "clock", FOUND_OK, "", "the CPU's counter");
+		report_finding(d, "clock", FOUND_OK, "", "the CPU's counter");
 		return;
 	}
 	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
 		sizeof(source));
-	report(d, "clock", FOUND_WARNING,
+	report_finding(d, "clock", FOUND_WARNING,
 		"if the counter is reliable: KYMO_CLOCK=tsc for the session daemon",
 		"CLOCK_MONOTONIC, which takes longer to read: the kernel's clock is '%s'",
 		*source ? source : "not known, as /sys is missing");
@@ -318,15 +322,15 @@ static void check_files(struct doctor *d)
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return;
 	if (lim.rlim_max < FILES_FEW)
-		report(d, "limits", FOUND_WARNING,
+		report_finding(d, "limits", FOUND_WARNING,
 			"raise it: 'ulimit -Hn 1048576', LimitNOFILE= of a service",
 			"a daemon can have %llu open files, which is few: an application takes two, a stream one",
 			(unsigned long long)lim.rlim_max);
 	else
-		report(d, "limits", FOUND_OK, "", "up to %llu open files",
+		report_finding(d, "limits", FOUND_OK, "", "up to %llu open files",
 			(unsigned long long)lim.rlim_max);
 	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
-		report(d, "limits", FOUND_WARNING, "raise it: 'ulimit -f unlimited'",
+		report_finding(d, "limits", FOUND_WARNING, "raise it: 'ulimit -f unlimited'",
 			"files and buffers can have at most %llu bytes",
 			(unsigned long long)lim.rlim_cur);
 }
@@ -336,11 +340,11 @@ static void check_memory(struct doctor *d)
 	int fd = memfd_create("kymo-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
-		report(d, "memory", FOUND_FAILURE,
+		report_finding(d, "memory", FOUND_FAILURE,
 			"let the container's filter of system calls pass memfd_create",
 			"shared memory cannot be created: %s", strerror(errno));
 	else
-		report(d, "memory", FOUND_OK, "", "shared memory can be created");
+		report_finding(d, "memory", FOUND_OK, "", "shared memory can be created");
 	ky_close(fd);
 }
 
@@ -349,9 +353,10 @@ static void check_confinement(struct doctor *d)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (abi > 0)
-		report(d, "landlock", FOUND_OK, "", "consumers can write to their traces only");
+		report_finding(
+			d, "landlock", FOUND_OK, "", "consumers can write to their traces only");
 	else
-		report(d, "landlock", FOUND_WARNING,
+		report_finding(d, "landlock", FOUND_WARNING,
 			"use Linux 5.13 or later with Landlock (lsm= in the kernel's command line)",
 			"the kernel has no Landlock here: consumers are not confined to their traces");
 }
@@ -362,14 +367,15 @@ static void check_counters(struct doctor *d)
 
 	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
 	if (!*level)
-		report(d, "counters", FOUND_WARNING, "",
+		report_finding(d, "counters", FOUND_WARNING, "",
 			"the kernel has no performance counters here: contexts 'perf:...' count nothing");
 	else if (geteuid() && atoi(level) > 2)
-		report(d, "counters", FOUND_WARNING, "as root: sysctl kernel.perf_event_paranoid=2",
+		report_finding(d, "counters", FOUND_WARNING,
+			"as root: sysctl kernel.perf_event_paranoid=2",
 			"users may count nothing (perf_event_paranoid is %s): contexts 'perf:...' do not work",
 			level);
 	else
-		report(d, "counters", FOUND_OK, "", "perf_event_paranoid is %s", level);
+		report_finding(d, "counters", FOUND_OK, "", "perf_event_paranoid is %s", level);
 }
 
 static void check_kernel(struct doctor *d)
@@ -377,9 +383,9 @@ static void check_kernel(struct doctor *d)
 	struct cli_kernel_access k = cli_kernel_access();
 
 	if (k.place)
-		report(d, "kernel", FOUND_OK, "", "events of the kernel: %s", k.place);
+		report_finding(d, "kernel", FOUND_OK, "", "events of the kernel: %s", k.place);
 	else
-		report(d, "kernel", FOUND_WARNING, k.advice,
+		report_finding(d, "kernel", FOUND_WARNING, k.advice,
 			"events of the kernel cannot be recorded: %s", k.why);
 }
 
@@ -401,37 +407,38 @@ static void check_space(struct doctor *d)
 	int r = cli_locate_traces(traces, sizeof(traces));
 
 	if (r < 0) {
-		report(d, "traces", FOUND_WARNING, "set HOME or KYMO_HOME, or give --output",
+		report_finding(d, "traces", FOUND_WARNING,
+			"set HOME or KYMO_HOME, or give --output",
 			"there is no default place for traces");
 		return;
 	}
 	strcpy(path, traces);
 	existing_parent(path);
 	if (access(path, W_OK | X_OK) < 0 || statvfs(path, &fs) < 0) {
-		report(d, "traces", FOUND_FAILURE, "set KYMO_HOME, or give --output",
+		report_finding(d, "traces", FOUND_FAILURE, "set KYMO_HOME, or give --output",
 			"traces cannot be written to %s: %s", traces, strerror(errno));
 		return;
 	}
 	space = (uint64_t)fs.f_bavail * fs.f_frsize;
 	cli_format_size(size, sizeof(size), space);
 	if (space < SPACE_LOW)
-		report(d, "traces", space < SPACE_NONE ? FOUND_FAILURE : FOUND_WARNING,
+		report_finding(d, "traces", space < SPACE_NONE ? FOUND_FAILURE : FOUND_WARNING,
 			"free some space, set KYMO_HOME, or give --output", "%s: only %s are free",
 			traces, size);
 	else
-		report(d, "traces", FOUND_OK, "", "%s: %s are free", traces, size);
+		report_finding(d, "traces", FOUND_OK, "", "%s: %s are free", traces, size);
 }
 
 static void check_environment(struct doctor *d)
 {
 	if (getenv("KYMO_OFF") && *getenv("KYMO_OFF"))
-		report(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
+		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
 			"KYMO_OFF is set: applications that are started here are not recorded");
 	if (getenv("KYMO_STANDALONE"))
-		report(d, "environment", FOUND_WARNING, "unset KYMO_STANDALONE",
+		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_STANDALONE",
 			"KYMO_STANDALONE is set: applications that are started here record without a session");
 	if (!access("/run/.containerenv", F_OK) || !access("/.dockerenv", F_OK))
-		report(d, "container", FOUND_OK, "",
+		report_finding(d, "container", FOUND_OK, "",
 			"this is a container: a daemon outside records its applications if the run directory is shared");
 }
 

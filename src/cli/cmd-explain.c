@@ -287,7 +287,7 @@ static int choose_span(const struct ky_explain_question *q, char **ret_name, str
 }
 
 /* others: a line about other spans; NULL: there is none. */
-static int print(struct cli *cli, const struct ky_explanation *e, const char *others)
+static int print_explanation(struct cli *cli, const struct ky_explanation *e, const char *others)
 {
 	struct ky_buf b = {0};
 	int r = CLI_OK;
@@ -309,7 +309,8 @@ static int print(struct cli *cli, const struct ky_explanation *e, const char *ot
 	return r;
 }
 
-static int explain(struct cli *cli, const struct ky_explain_question *q, const char *others)
+static int explain_and_print(
+	struct cli *cli, const struct ky_explain_question *q, const char *others)
 {
 	struct ky_explanation e;
 	char why[PATH_MAX + 256] = "";
@@ -317,7 +318,7 @@ static int explain(struct cli *cli, const struct ky_explain_question *q, const c
 
 	cli_progress_end(cli);
 	if (!r)
-		r = print(cli, &e, others);
+		r = print_explanation(cli, &e, others);
 	else if (r == KY_EXPLAIN_E_PAIR)
 		r = cli_usage(cli, "%s", why);
 	else if (r == KY_EXPLAIN_E_SPAN)
@@ -344,7 +345,7 @@ static int explain_any(struct cli *cli, struct ky_explain_question *q)
 			"or take two events of a thread as one: --pair=A..B");
 	} else {
 		q->span = q->span ? q->span : name;
-		r = explain(cli, q, others.len ? others.data : NULL);
+		r = explain_and_print(cli, q, others.len ? others.data : NULL);
 	}
 	ky_buf_deinit(&others);
 	return r;
@@ -430,14 +431,9 @@ static int check_traces(struct cli *cli)
 	return CLI_OK;
 }
 
-static void warn(void *arg, const char *text)
-{
-	cli_warn(arg, "%s", text);
-}
-
 static int run_explain(struct cli *cli)
 {
-	const struct ky_trace_reader_options report = {.warn = warn, .arg = cli};
+	const struct ky_trace_reader_options report = {.warn = cli_warn_text, .arg = cli};
 	struct ky_trace_reader_options reader_options = {0};
 	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;

@@ -50,7 +50,7 @@ static int check_option(struct cli *cli, const char *const *action, const char *
 	return cli_usage(cli, "'kymo fleet %s' has no --%s", action[0], name);
 }
 
-static int check(struct cli *cli)
+static int check_action(struct cli *cli)
 {
 	const char *names[KY_ARRAY_SIZE(actions) + 1] = {NULL};
 	const char *name = cli_arg(cli, 0), *near;
@@ -93,7 +93,7 @@ static int run_fleet(struct cli *cli)
 	_cleanup_value_ struct kymo_value *request = NULL;
 	char path[PATH_MAX];
 	char *argv[] = {path, NULL, NULL};
-	int code = check(cli);
+	int code = check_action(cli);
 
 	if (code)
 		return code;

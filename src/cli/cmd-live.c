@@ -67,7 +67,7 @@ static void add_found(struct live *live, int dir, const char *name)
 		ky_close(root);
 }
 
-static void refresh(struct live *live)
+static void refresh_traces(struct live *live)
 {
 	struct served *s = live->context;
 
@@ -201,7 +201,7 @@ static void print_links(struct served *s, const struct sockaddr_storage *address
 	}
 	if (number != DEFAULT_PORT)
 		snprintf(port, sizeof(port), ":%u", number);
-	refresh(&s->live);
+	refresh_traces(&s->live);
 	kymo_value_set_list(all, "links");
 	for (size_t i = 0; i < s->live.n_sessions; i++) {
 		link.len = 0;
@@ -222,7 +222,7 @@ static void print_links(struct served *s, const struct sockaddr_storage *address
 	fflush(stdout);
 }
 
-static void report(struct live_server *server, const char *text)
+static void warn_of_server(struct live_server *server, const char *text)
 {
 	const struct served *s = server->context;
 
@@ -240,7 +240,7 @@ static void allow_files(void)
 	}
 }
 
-static void confine(const struct served *s)
+static void confine_server(const struct served *s)
 {
 	const struct ky_confinement c = {.dirs = s->all.v, .n_dirs = s->all.n, .accepts = true};
 
@@ -248,10 +248,10 @@ static void confine(const struct served *s)
 	ky_confine_calls(&c);
 }
 
-static int serve(struct served *s)
+static int serve_traces(struct served *s)
 {
 	const char *where = cli_has(s->cli, "listen") ? cli_get(s->cli, "listen") : DEFAULT_LISTEN;
-	struct live_server server = {.live = &s->live, .report = report, .context = s};
+	struct live_server server = {.live = &s->live, .report = warn_of_server, .context = s};
 	struct sockaddr_storage address;
 	sigset_t blocked, before;
 	_cleanup_close_ int fd = ky_listen(where, &address);
@@ -275,7 +275,7 @@ static int serve(struct served *s)
 	print_links(s, &address);
 	if (ferror(stdout))
 		return CLI_FAILED;
-	confine(s);
+	confine_server(s);
 	ret = live_serve(&server, &stopped, &before);
 	return ret < 0 ? cli_fail(s->cli, "failed", "%s", strerror(-ret)) : CLI_OK;
 }
@@ -286,12 +286,12 @@ static int run_live(struct cli *cli)
 	int code;
 
 	s.live.from_start = cli_has(cli, "from-start");
-	s.live.refresh = refresh;
+	s.live.refresh = refresh_traces;
 	s.live.context = &s;
 	gethostname(s.live.host, sizeof(s.live.host) - 1);
 	code = find_served(&s);
 	if (!code)
-		code = serve(&s);
+		code = serve_traces(&s);
 	live_deinit(&s.live);
 	for (size_t i = 0; i < s.dirs.n; i++)
 		close(s.dirs.v[i]);

@@ -169,7 +169,7 @@ static int solve(struct merge *m, struct offsets *o)
 	return CLI_OK;
 }
 
-static int measure(struct merge *m)
+static int measure_offsets(struct merge *m)
 {
 	_cleanup_free_ const char **paths = calloc(m->n, sizeof(*paths));
 	struct kymo_reader_error error = {0};
@@ -381,7 +381,7 @@ static void print_one(const struct merge *m, const struct input *in, bool is_fir
 			in->offset.shift_ns, in->offset.error_ns);
 }
 
-static int report(const struct merge *m)
+static int report_offsets(const struct merge *m)
 {
 	struct ky_buf o = {0};
 
@@ -424,11 +424,11 @@ static int run_merge(struct cli *cli)
 		m.note.source = "flows";
 	code = take_inputs(&m);
 	if (!code)
-		code = measure(&m);
+		code = measure_offsets(&m);
 	if (!code)
 		code = copy_all(&m, output);
 	if (!code)
-		code = report(&m);
+		code = report_offsets(&m);
 	free(m.inputs);
 	return code;
 }

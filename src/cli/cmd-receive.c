@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
 };
 
 /* A sender can reach nothing but the directory, even if it takes over this process. */
-static void confine(const int *dir)
+static void confine_to_dir(const int *dir)
 {
 	const struct ky_confinement c = {.dirs = dir, .n_dirs = 1, .writes = true};
 
@@ -25,12 +25,12 @@ static void confine(const int *dir)
 	ky_confine_calls(&c);
 }
 
-static int receive(struct cli *cli, int dir, uint64_t max)
+static int receive_trace(struct cli *cli, int dir, uint64_t max)
 {
 	struct receiver r;
 	int ret, code = CLI_OK;
 
-	confine(&dir);
+	confine_to_dir(&dir);
 	receiver_init(&r, dir);
 	r.max = max;
 	r.sync = cli_has(cli, "sync");
@@ -60,7 +60,7 @@ static int run_receive(struct cli *cli)
 		return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return dir < 0 ? cli_fail(cli, "failed", "%s: %s", path, strerror(errno))
-		       : receive(cli, dir, max);
+		       : receive_trace(cli, dir, max);
 }
 
 const struct cli_command cmd_receive = {

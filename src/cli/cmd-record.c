@@ -906,7 +906,7 @@ static void end_root(struct recording *rec)
 	rec->kernel = NULL;
 }
 
-static void finish(struct recording *rec, int exit_code)
+static void finish_record(struct recording *rec, int exit_code)
 {
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
 	_cleanup_value_ struct kymo_value *params = kymo_value_new();
@@ -968,7 +968,7 @@ static int run_command(struct recording *rec, int *ret_signal)
 	rec->daemon.pid = rec->child.other;
 	*ret_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	code = *ret_signal ? 128 + *ret_signal : WEXITSTATUS(status);
-	finish(rec, code);
+	finish_record(rec, code);
 	return code;
 }
 

@@ -72,7 +72,7 @@ static int run_consumer(char *path, char *dir, const char *output, int out, int 
 	return status;
 }
 
-static int fail(struct cli *cli, char *said)
+static int fail_recovery(struct cli *cli, char *said)
 {
 	const char *line = cli_last_line(said);
 
@@ -81,7 +81,7 @@ static int fail(struct cli *cli, char *said)
 		      : "kymo-consumerd ended before it had finished: try again");
 }
 
-static int report(struct cli *cli, const struct result *r)
+static int report_recovered(struct cli *cli, const struct result *r)
 {
 	_cleanup_value_ struct kymo_value *o = cli_params_new(cli);
 
@@ -113,12 +113,12 @@ static int recover(struct cli *cli, char *path, char *dir, const char *output)
 		return cli_fail(
 			cli, "failed", "cannot run %s: %s", path, strerror(r < 0 ? -r : ENOMEM));
 	if (r || parse_result(text, &result) < 0)
-		return fail(cli, said);
+		return fail_recovery(cli, said);
 	/* The consumer has emptied it, unless work is left, but may not remove it itself. */
 	if (!output)
 		rmdir(dir);
 	cli_warn_log(cli, said);
-	return report(cli, &result);
+	return report_recovered(cli, &result);
 }
 
 static int run_recover(struct cli *cli)

@@ -25,7 +25,8 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static int print(struct cli *cli, const char *path, const struct ky_report_summary *s)
+static int print_report_summary(
+	struct cli *cli, const char *path, const struct ky_report_summary *s)
 {
 	struct stat st = {0};
 	struct kymo_value *v;
@@ -77,13 +78,8 @@ static void put_command(struct cli *cli, struct ky_buf *b, const char *newest)
 	}
 }
 
-static void warn(void *arg, const char *text)
-{
-	cli_warn(arg, "%s", text);
-}
-
 /* Explains a span, as JSON. Reports a failure; returns an exit code. */
-static int explain(
+static int append_explanation(
 	struct cli *cli, const struct ky_query *query, const char *path, struct ky_buf *to)
 {
 	struct ky_explain_question q = {.span = cli_get(cli, "explain"), .query = query};
@@ -111,7 +107,7 @@ static int make_report(struct cli *cli, struct ky_report_options *o, const char 
 	const char *output = cli_has(cli, "output") ? cli_get(cli, "output") : DEFAULT_FILE;
 	struct ky_report_summary summary;
 	struct ky_buf command = {0}, findings = {0};
-	int r = explain(cli, o->query, path, &findings);
+	int r = append_explanation(cli, o->query, path, &findings);
 
 	if (r) {
 		ky_buf_deinit(&findings);
@@ -125,12 +121,12 @@ static int make_report(struct cli *cli, struct ky_report_options *o, const char 
 	cli_progress_end(cli);
 	ky_buf_deinit(&command);
 	ky_buf_deinit(&findings);
-	return r ? r : print(cli, output, &summary);
+	return r ? r : print_report_summary(cli, output, &summary);
 }
 
 static int run_report(struct cli *cli)
 {
-	struct ky_trace_reader_options reader_options = {.warn = warn, .arg = cli};
+	struct ky_trace_reader_options reader_options = {.warn = cli_warn_text, .arg = cli};
 	struct cli_progress progress;
 	struct ky_report_options o = {.reader = &reader_options, .max_events = CLI_PAGE_EVENTS};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;

@@ -19,6 +19,7 @@ static const struct cli_option options[] = {
 
 #include "cli/grid.h"
 #include "cli/opened.h"
+#include "cli/symbols.h"
 #include "sql/sql.h"
 
 struct session {
@@ -80,7 +81,7 @@ static const char *find_near(struct session *s, const char *message)
 	return near;
 }
 
-static int fail(struct session *s)
+static int fail_sql(struct session *s)
 {
 	const char *message = sqlite3_errmsg(s->db), *near;
 	int code = sqlite3_extended_errcode(s->db);
@@ -158,7 +159,7 @@ static int print_rows(struct session *s, sqlite3_stmt *st)
 			put_cell(&g, st, i);
 	if (cli_grid_end(&g, r == SQLITE_DONE ? NULL : sqlite3_errmsg(s->db)) < 0)
 		return cli_fail(s->cli, "failed", "sql: %s", strerror(ENOMEM));
-	return r == SQLITE_DONE ? CLI_OK : fail(s);
+	return r == SQLITE_DONE ? CLI_OK : fail_sql(s);
 }
 
 /* Runs all statements of a text. */
@@ -169,13 +170,13 @@ static int run_text(struct session *s, const char *text)
 
 	while (!r && *text) {
 		if (sqlite3_prepare_v2(s->db, text, -1, &st, &text) != SQLITE_OK)
-			return fail(s);
+			return fail_sql(s);
 		if (!st)
 			continue;
 		if (s->cli->printed)
 			r = cli_usage(s->cli, "--json takes one statement");
 		else if (!sqlite3_column_count(st))
-			r = sqlite3_step(st) == SQLITE_DONE ? CLI_OK : fail(s);
+			r = sqlite3_step(st) == SQLITE_DONE ? CLI_OK : fail_sql(s);
 		else
 			r = print_rows(s, st);
 		sqlite3_finalize(st);
@@ -297,12 +298,7 @@ static int open_database(struct session *s)
 		r = ky_sql_add_symbol(s->db, &s->symbols);
 	if (r == SQLITE_OK)
 		r = sqlite3_set_authorizer(s->db, authorize, NULL);
-	return r == SQLITE_OK ? CLI_OK : fail(s);
-}
-
-static void warn(void *arg, const char *text)
-{
-	cli_warn(arg, "symbols: %s", text);
+	return r == SQLITE_OK ? CLI_OK : fail_sql(s);
 }
 
 static int run_sql(struct cli *cli)
@@ -341,7 +337,7 @@ static int run_sql(struct cli *cli)
 		r = cli_usage(cli, "--json takes one statement: none is given");
 	sqlite3_close(s.db);
 	if (s.symbols.symbols)
-		ky_symbols_report(s.symbols.symbols, warn, cli);
+		ky_symbols_report(s.symbols.symbols, cli_symbols_warn, cli);
 	ky_symbols_free(s.symbols.symbols);
 	ky_tables_deinit(&s.tables);
 	return r;

@@ -168,7 +168,7 @@ static bool wait_unused(struct companion *c)
 	return status == 0;
 }
 
-static int serve(struct companion *c)
+static int record_until_unused(struct companion *c)
 {
 	int code = start_recording(c);
 	bool is_complete = true;
@@ -196,7 +196,7 @@ static int accompany(struct companion *c)
 	if (!code && has_companion(c))
 		report_ready();
 	else if (!code)
-		code = serve(c);
+		code = record_until_unused(c);
 	ky_close(c->dir);
 	return code;
 }
@@ -228,7 +228,7 @@ static int hear(struct cli *cli, int from)
 	return not_traced(cli, why);
 }
 
-static int launch(struct companion *c)
+static int launch_companion(struct companion *c)
 {
 	int report[2], code;
 	pid_t pid;
@@ -262,7 +262,7 @@ static int run_standalone(struct cli *cli)
 	r = cli_absolute_path(c.output, sizeof(c.output), cli_arg(cli, 0));
 	if (!r && chdir("/") < 0)
 		r = -errno;
-	return r < 0 ? not_traced(cli, strerror(-r)) : launch(&c);
+	return r < 0 ? not_traced(cli, strerror(-r)) : launch_companion(&c);
 }
 
 const struct cli_command cmd_standalone = {

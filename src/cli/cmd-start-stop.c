@@ -12,7 +12,7 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static int request(struct cli *cli, struct kymo_value **ret_reply)
+static int request_for_sessions(struct cli *cli, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	int code = params ? cli_params_which_or_all(cli, params) : CLI_FAILED;
@@ -34,7 +34,7 @@ static int run_state(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	const struct kymo_value *sessions;
-	int code = request(cli, &reply);
+	int code = request_for_sessions(cli, &reply);
 
 	if (code)
 		return code;
@@ -81,7 +81,7 @@ static void report_shipping(struct cli *cli, const struct kymo_value *sessions)
 static int run_end(struct cli *cli, const char *done)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
-	int code = request(cli, &reply);
+	int code = request_for_sessions(cli, &reply);
 
 	if (code)
 		return code;

@@ -80,7 +80,7 @@ static int count_names(
 	return 0;
 }
 
-static int collect(struct stats *s, const struct ky_query *query,
+static int collect_stats(struct stats *s, const struct ky_query *query,
 	const struct ky_trace_reader_options *options)
 {
 	const struct ky_trace_reader *reader = query->reader;
@@ -252,11 +252,6 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	print_spans(cli, &s->spans);
 }
 
-static void warn(void *arg, const char *text)
-{
-	cli_warn(arg, "%s", text);
-}
-
 /* --- by the values of fields --- */
 
 static int print_groups_json(struct cli *cli, const struct ky_tally *g, const char *by)
@@ -322,7 +317,7 @@ static int run_groups(struct cli *cli, const struct ky_query *query, const char 
 static int run_stat(struct cli *cli)
 {
 	const char *by = cli_get(cli, "by");
-	struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
+	struct ky_trace_reader_options options = {.warn = cli_warn_text, .arg = cli};
 	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct cli_selection selection;
@@ -350,7 +345,7 @@ static int run_stat(struct cli *cli)
 	} else if (!r && by) {
 		r = run_groups(cli, &query, by, &options);
 	} else if (!r) {
-		r = collect(&s, &query, &options);
+		r = collect_stats(&s, &query, &options);
 		cli_progress_end(cli);
 		if (r < 0)
 			r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));

@@ -383,7 +383,7 @@ static bool has_ended(struct top *t, const struct kymo_value *session)
 }
 
 /* Asks the daemon. *ret_reply: NULL if the session or the daemon ended since the last round. */
-static int ask(struct top *t, struct kymo_value **ret_reply)
+static int fetch_status(struct top *t, struct kymo_value **ret_reply)
 {
 	const struct kymo_value *session;
 	int r = cli_try(t->cli, t->ctl, "status", t->params, ret_reply);
@@ -412,7 +412,7 @@ static int show_round(struct top *t, uint64_t *last_ns)
 	_cleanup_free_ struct count **all = NULL;
 	const struct kymo_value *session;
 	size_t n = 0;
-	int r = ask(t, &reply), e;
+	int r = fetch_status(t, &reply), e;
 
 	if (r || !reply)
 		return r;
@@ -540,7 +540,7 @@ static int run_top(struct cli *cli)
 	if (!r)
 		r = cli_connect(cli, &t.ctl);
 	if (!r)
-		r = ask(&t, &first);
+		r = fetch_status(&t, &first);
 	if (!r && t.is_ended)
 		r = cli_fail(
 			cli, "refused", "top: the session does not record: 'kymo start' starts it");

@@ -61,7 +61,7 @@ struct view {
 };
 
 /* Returns -1 before, 0 within, 1 after the limits. An item without a time is always within. */
-static int position(struct view *v, const struct ky_item *item)
+static int compare_to_limits(struct view *v, const struct ky_item *item)
 {
 	if (!item->has_time)
 		return 0;
@@ -72,19 +72,19 @@ static int position(struct view *v, const struct ky_item *item)
 
 /* --- output --- */
 
-static void flush(struct view *v)
+static void flush_lines(struct view *v)
 {
 	v->error = cli_lines_flush(v->lines);
 }
 
 /* Prints a warning at its place among the events. Some come before events are read. */
-static void warn(void *arg, const char *text)
+static void warn_in_place(void *arg, const char *text)
 {
 	struct view *v = arg;
 
 	v->any = true;
 	if (v->lines)
-		flush(v);
+		flush_lines(v);
 	cli_progress_erase(&v->progress);
 	cli_warn(v->cli, "%s", text);
 }
@@ -105,7 +105,7 @@ static void show_lost(struct view *v, const struct ky_item *item)
 	struct ky_format format = {.safe = isatty(STDERR_FILENO)};
 	struct ky_buf line = {0};
 
-	flush(v);
+	flush_lines(v);
 	cli_progress_erase(&v->progress);
 	ky_format_lost(&format, &line, item);
 	if (!line.error)
@@ -123,7 +123,7 @@ static bool is_before_tail(struct view *v, const struct ky_item *item)
 	return skips;
 }
 
-static void show(struct view *v, const struct ky_item *item)
+static void show_item(struct view *v, const struct ky_item *item)
 {
 	v->any = true;
 	if (item->kind == KY_ITEM_EVENT)
@@ -155,18 +155,18 @@ static int show_all(struct view *v, struct ky_cursor *cursor)
 		v->lines->values.n = 0;
 		r = ky_cursor_next(cursor, item, &v->lines->values);
 		show_progress(v, cursor);
-		where = r > 0 ? position(v, item) : 0;
+		where = r > 0 ? compare_to_limits(v, item) : 0;
 		v->n_late += r > 0 && item->has_time && item->ns < v->complete_ns;
 		if (r > 0 && !where && !is_before_tail(v, item))
-			show(v, item);
+			show_item(v, item);
 	}
-	flush(v);
+	flush_lines(v);
 	cli_progress_erase(&v->progress);
 	return KY_MIN(r, 0);
 }
 
 /* Ends the output. r: of show_all. Reports if there was nothing to print. */
-static int finish(struct view *v, int r, const char *path)
+static int end_output(struct view *v, int r, const char *path)
 {
 	if (v->error == -EPIPE)
 		return CLI_OK;
@@ -281,7 +281,7 @@ static void free_fields(struct view *v)
 }
 
 /* Chooses what is decoded of each class. The caller frees *ret_want. */
-static int choose(struct view *v, const struct ky_trace_reader *reader, uint8_t **ret_want)
+static int choose_wanted(struct view *v, const struct ky_trace_reader *reader, uint8_t **ret_want)
 {
 	uint8_t *want = malloc(reader->n_classes + 1);
 
@@ -412,14 +412,15 @@ static int64_t end_of_trace(const struct ky_trace_reader *reader)
 	return end_ns;
 }
 
-static int refresh(struct view *v, struct ky_trace_reader *reader, struct ky_reading *reading)
+static int refresh_reading(
+	struct view *v, struct ky_trace_reader *reader, struct ky_reading *reading)
 {
 	uint8_t *want = NULL;
 	int r = ky_trace_reader_refresh(reader);
 
 	if (r <= 0)
 		return r;
-	r = choose(v, reader, &want);
+	r = choose_wanted(v, reader, &want);
 	if (!r)
 		r = cli_symbols_refresh(&v->symbols);
 	if (!r)
@@ -441,7 +442,7 @@ static void warn_late(struct view *v)
  * or nobody reads our output. A trace of another tracer never ends. The search for more takes a
  * tenth of the time at most.
  */
-static int follow(struct view *v, int64_t delay_ns, struct ky_trace_reader *reader,
+static int follow_trace(struct view *v, int64_t delay_ns, struct ky_trace_reader *reader,
 	struct ky_reading *reading)
 {
 	bool was_recorded = true, is_recorded = true;
@@ -456,7 +457,7 @@ static int follow(struct view *v, int64_t delay_ns, struct ky_trace_reader *read
 		was_recorded = is_recorded;
 		is_recorded = ky_trace_reader_is_recorded(reader);
 		is_last = !is_recorded && !was_recorded;
-		r = refresh(v, reader, reading);
+		r = refresh_reading(v, reader, reading);
 		cli_follow_update(&f, cli_now_ns(), end_of_trace(reader));
 		is_last |= f.horizon_ns > v->query.select.to_ns;
 		ky_cursor_until(reading->cursor, is_last ? INT64_MAX : f.horizon_ns);
@@ -484,7 +485,7 @@ static int show_rest(struct view *v, const struct view_options *o, const struct 
 	cli_lines_init(&lines, format, o->json);
 	v->lines = &lines;
 	if (!r && o->follows)
-		r = follow(v, o->delay_ns, v->query.reader, &reading);
+		r = follow_trace(v, o->delay_ns, v->query.reader, &reading);
 	else if (!r)
 		r = show_all(v, reading.cursor);
 	v->lines = NULL;
@@ -521,7 +522,7 @@ static int show_selected(struct view *v, const struct view_options *o,
 {
 	struct ky_format format;
 	uint8_t *want = NULL;
-	int r = choose(v, reader, &want);
+	int r = choose_wanted(v, reader, &want);
 
 	if (!r && o->has_tail)
 		r = select_tail(v, want, o->tail);
@@ -542,7 +543,7 @@ static int run_view(struct cli *cli)
 {
 	struct view v = {.cli = cli, .complete_ns = INT64_MIN};
 	struct view_options o = {0};
-	struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
+	struct ky_trace_reader_options reader_options = {.warn = warn_in_place, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	char path[PATH_MAX];
 	int r = parse_options(&v, &o);
@@ -564,7 +565,7 @@ static int run_view(struct cli *cli)
 		if (!r && !o.follows && !cli_has(cli, "no-pager"))
 			pager = cli_pager_begin(cli);
 		if (!r)
-			r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
+			r = end_output(&v, show_selected(&v, &o, reader, &reader_options), path);
 		cli_symbols_report(cli, &v.symbols);
 		cli_pager_end(pager);
 		ky_query_deinit(&v.query);

@@ -126,7 +126,7 @@ static int show_messages(struct cli *cli, struct kymo_ctl *ctl, uint64_t *count)
 	return 0;
 }
 
-static int watch(struct cli *cli, struct kymo_ctl *ctl, const char *session, uint64_t count)
+static int watch_session(struct cli *cli, struct kymo_ctl *ctl, const char *session, uint64_t count)
 {
 	bool ended = false;
 	int code = CLI_OK, r = 0;
@@ -161,7 +161,7 @@ static int run_watch(struct cli *cli)
 	if (code)
 		return code;
 	signal(SIGPIPE, SIG_IGN);
-	return watch(cli, ctl, session, count);
+	return watch_session(cli, ctl, session, count);
 }
 
 const struct cli_command cmd_watch = {

@@ -244,7 +244,7 @@ static void print_link(const struct site *s, const char *link)
 }
 
 /* Serves until a signal comes. */
-static int serve(struct site *s, const struct ky_web_ops *ops)
+static int serve_site(struct site *s, const struct ky_web_ops *ops)
 {
 	const struct ky_web_content content = {
 		.page = append_page, .data = append_data, .state = append_state, .arg = s};
@@ -289,7 +289,7 @@ static int run_web(struct cli *cli)
 	if (!code)
 		code = find_trace(&s);
 	if (!code)
-		code = serve(&s, ops);
+		code = serve_site(&s, ops);
 	ky_trace_reader_close(s.reader);
 	kymo_ctl_close(s.ctl);
 	return code;

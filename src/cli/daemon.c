@@ -113,7 +113,7 @@ char **cli_daemon_environ(void)
  * Starts the launcher, which returns once the daemon replies or has reported on stderr why it
  * cannot run. Copies this text to `said`. Returns the launcher's wait status, or -errno.
  */
-static int launch(char *path, bool verbose, char *const *env, char *said, size_t size)
+static int spawn_launcher(char *path, bool verbose, char *const *env, char *said, size_t size)
 {
 	char *argv[] = {path, (char *)"--daemonize", verbose ? (char *)"--verbose" : NULL, NULL};
 	_cleanup_close_ int from = -1, to = -1;
@@ -153,7 +153,7 @@ static int start_daemon(struct cli *cli)
 		return cli_fail(cli, "failed",
 			"no session daemon is running, and kymo-sessiond was not found beside this "
 			"program: is kymo installed completely?");
-	r = env ? launch(path, cli->verbose, env, said, sizeof(said)) : -ENOMEM;
+	r = env ? spawn_launcher(path, cli->verbose, env, said, sizeof(said)) : -ENOMEM;
 	if (r < 0)
 		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
 	if (WIFEXITED(r) && WEXITSTATUS(r) == KY_RUN_BUSY)

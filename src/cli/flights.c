@@ -11,21 +11,21 @@
 
 /* --- messages --- */
 
-static const char *get(const struct kymo_value *m, const char *name)
+static const char *message_string(const struct kymo_value *m, const char *name)
 {
 	return kymo_value_string(kymo_value_get(m, name));
 }
 
 static void handle_message(struct flights *f, const struct kymo_value *m)
 {
-	const char *kind = get(m, "kind");
+	const char *kind = message_string(m, "kind");
 	bool written = !strcmp(kind, "snapshot");
 
-	if (strcmp(get(m, "trigger"), FLIGHTS_TRIGGER) != 0)
+	if (strcmp(message_string(m, "trigger"), FLIGHTS_TRIGGER) != 0)
 		return;
 	if (!f->quiet)
 		cli_warn(f->cli, "%s%s", strcmp(kind, "fired") ? "" : "triggered by ",
-			get(m, "text"));
+			message_string(m, "text"));
 	pthread_mutex_lock(&f->lock);
 	f->n_written += written;
 	f->n_ended += strcmp(kind, "fired") != 0;
@@ -33,7 +33,7 @@ static void handle_message(struct flights *f, const struct kymo_value *m)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void *watch(void *arg)
+static void *watch_messages(void *arg)
 {
 	struct flights *f = arg;
 	int r = 0;
@@ -109,7 +109,7 @@ void flights_watch(struct flights *f)
 {
 	if (!f->ctl)
 		return;
-	f->watching = !pthread_create(&f->thread, NULL, watch, f);
+	f->watching = !pthread_create(&f->thread, NULL, watch_messages, f);
 	if (!f->watching)
 		cli_warn(f->cli, "cannot start a thread: snapshots are written, but not reported");
 }

@@ -27,8 +27,8 @@ struct flights {
 };
 
 /*
- * Reads --when, --rate and --keep. Returns CLI_OK, or CLI_USAGE after a report. begin() does
- * nothing without --when.
+ * Reads --when, --rate and --keep. Returns CLI_OK, or CLI_USAGE after a report.
+ * flights_begin() does nothing without --when.
  */
 int flights_init(struct flights *f, struct cli *cli);
 /*

@@ -27,7 +27,8 @@ static struct kymo_value *new_params(const struct profile *p, const char *channe
 	return params;
 }
 
-static int request(const struct profile *p, const char *command, const struct kymo_value *params)
+static int call_daemon(
+	const struct profile *p, const char *command, const struct kymo_value *params)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 
@@ -78,7 +79,7 @@ static int choose_output(const struct profile *p, const struct xml *session, cha
 	return CLI_OK;
 }
 
-static int create(const struct profile *p, const struct xml *session)
+static int create_from_xml(const struct profile *p, const struct xml *session)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(p, NULL);
 	const char *shm_path = xml_text(session, "shared_memory_path");
@@ -95,7 +96,7 @@ static int create(const struct profile *p, const struct xml *session)
 		cli_make_dirs(shm_path); /* LTTng removes it; if it fails, the daemon says so */
 		kymo_value_set_string(params, "shm_path", shm_path);
 	}
-	return request(p, "create", params);
+	return call_daemon(p, "create", params);
 }
 
 static int enable_rotation(const struct profile *p, const struct xml *session)
@@ -113,7 +114,7 @@ static int enable_rotation(const struct profile *p, const struct xml *session)
 		kymo_value_set_u64(params, "timer", strtoull(time, NULL, 10));
 	if (*size)
 		kymo_value_set_u64(params, "size", strtoull(size, NULL, 10));
-	return request(p, "enable-rotation", params);
+	return call_daemon(p, "enable-rotation", params);
 }
 
 // ---- a channel
@@ -160,7 +161,7 @@ static int enable_channel(
 		kymo_value_set_string(params, "mode", "overwrite");
 	if (!strcmp(xml_text(domain, "buffer_type"), "PER_PID"))
 		kymo_value_set_string(params, "buffers", "process");
-	return request(p, "enable-channel", params);
+	return call_daemon(p, "enable-channel", params);
 }
 
 static void put_lower(struct ky_buf *to, const char *text, char from, char by)
@@ -212,7 +213,7 @@ static int add_contexts(const struct profile *p, const struct xml *channel)
 			kymo_value_add_string(params, "contexts", name.data);
 		ky_buf_deinit(&name);
 	}
-	return request(p, "add-context", params);
+	return call_daemon(p, "add-context", params);
 }
 
 static int put_level(const struct profile *p, const struct xml *event, struct kymo_value *params)
@@ -279,7 +280,7 @@ static int enable_event(const struct profile *p, const struct agent_domain *agen
 
 	if (!code && !agent)
 		code = put_level(p, event, params);
-	return code ? code : request(p, "enable-event", params);
+	return code ? code : call_daemon(p, "enable-event", params);
 }
 
 /* It is enabled first, because a rule has to exist. */
@@ -291,7 +292,7 @@ static int load_disabled_event(const struct profile *p, const struct agent_domai
 
 	if (code)
 		return code;
-	return params ? request(p, "disable-event", params) : CLI_FAILED;
+	return params ? call_daemon(p, "disable-event", params) : CLI_FAILED;
 }
 
 /*
@@ -328,7 +329,8 @@ static int load_channel(const struct profile *p, const struct agent_domain *agen
 		code = add_contexts(p, channel);
 	if (!code)
 		code = load_events(p, agent, channel);
-	return code || is_true(channel, "enabled") ? code : request(p, "disable-channel", params);
+	return code || is_true(channel, "enabled") ? code
+						   : call_daemon(p, "disable-channel", params);
 }
 
 // ---- a domain
@@ -337,7 +339,8 @@ static int load_channel(const struct profile *p, const struct agent_domain *agen
  * Without the element, everything is tracked. Otherwise none is tracked first, because to track a
  * value adds it to those that are tracked.
  */
-static int track(const struct profile *p, const struct xml *trackers, const char *attribute)
+static int track_from_xml(
+	const struct profile *p, const struct xml *trackers, const char *attribute)
 {
 	_cleanup_value_ struct kymo_value *none = new_params(p, NULL), *some = new_params(p, NULL);
 	const struct xml *tracker, *first, *v;
@@ -349,11 +352,11 @@ static int track(const struct profile *p, const struct xml *trackers, const char
 	first = xml_child(xml_child(tracker, "process_attr_values"), attribute);
 	if (!tracker || code)
 		return code;
-	code = request(p, "untrack", none);
+	code = call_daemon(p, "untrack", none);
 	for (v = first; v && !code; v = xml_next(v))
 		code = track_add_value(
 			p->cli, some, attribute, xml_text(v, xml_child(v, "name") ? "name" : "id"));
-	return code || !first ? code : request(p, "track", some);
+	return code || !first ? code : call_daemon(p, "track", some);
 }
 
 static int load_domain(const struct profile *p, const struct xml *domain)
@@ -375,10 +378,10 @@ static int load_domain(const struct profile *p, const struct xml *domain)
 	for (; channel && !code; channel = xml_next(channel))
 		code = load_channel(p, agent, domain, channel);
 	if (!code)
-		code = track(p, trackers, "vpid");
+		code = track_from_xml(p, trackers, "vpid");
 	if (!code)
-		code = track(p, trackers, "vuid");
-	return code ? code : track(p, trackers, "vgid");
+		code = track_from_xml(p, trackers, "vuid");
+	return code ? code : track_from_xml(p, trackers, "vgid");
 }
 
 static int load_parts(const struct profile *p, const struct xml *session)
@@ -391,7 +394,7 @@ static int load_parts(const struct profile *p, const struct xml *session)
 		code = load_domain(p, domain);
 	if (!code)
 		code = enable_rotation(p, session);
-	return code || !is_true(session, "started") ? code : request(p, "start", params);
+	return code || !is_true(session, "started") ? code : call_daemon(p, "start", params);
 }
 
 const struct xml *lttng_profile_first(const struct xml *root)
@@ -412,11 +415,11 @@ int lttng_profile_load(
 		return cli_fail(cli, "unsupported",
 			"session '%s' sends its trace over a network: give --output=DIR, a directory of this host, and see 'kymo ship' and 'kymo live'",
 			cli_safe(cli, name));
-	code = create(&p, session);
+	code = create_from_xml(&p, session);
 	if (code)
 		return code;
 	code = load_parts(&p, session);
 	if (code)
-		request(&p, "destroy", params);
+		call_daemon(&p, "destroy", params);
 	return code;
 }

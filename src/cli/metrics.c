@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "cli/monitor.h"
+#include "cli/report.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -38,11 +39,6 @@ static const char *text(const struct kymo_value *object, const char *member)
 	return kymo_value_string(kymo_value_get(object, member));
 }
 
-static uint64_t number(const struct kymo_value *object, const char *member)
-{
-	return kymo_value_u64(kymo_value_get(object, member));
-}
-
 static uint64_t is_failing(const struct kymo_value *session)
 {
 	return *text(session, "error") != '\0';
@@ -55,22 +51,22 @@ static uint64_t count_applications(const struct kymo_value *session)
 
 static uint64_t count_chunks(const struct kymo_value *session)
 {
-	return number(kymo_value_get(session, "rotation"), "chunks");
+	return cli_number(kymo_value_get(session, "rotation"), "chunks");
 }
 
 static uint64_t count_expired_chunks(const struct kymo_value *session)
 {
-	return number(kymo_value_get(session, "rotation"), "expired_chunks");
+	return cli_number(kymo_value_get(session, "rotation"), "expired_chunks");
 }
 
 static uint64_t count_expired_events(const struct kymo_value *session)
 {
-	return number(kymo_value_get(session, "rotation"), "expired_events");
+	return cli_number(kymo_value_get(session, "rotation"), "expired_events");
 }
 
 static uint64_t count_disk(const struct kymo_value *session)
 {
-	return number(kymo_value_get(session, "rotation"), "disk_bytes");
+	return cli_number(kymo_value_get(session, "rotation"), "disk_bytes");
 }
 
 static const struct family session_families[] = {
@@ -165,7 +161,7 @@ static void begin_sample(const struct family *f)
 
 static void print_value(const struct family *f, const struct kymo_value *object)
 {
-	uint64_t v = f->get ? f->get(object) : number(object, f->member);
+	uint64_t v = f->get ? f->get(object) : cli_number(object, f->member);
 
 	if (f->divisor)
 		printf("%" PRIu64 ".%03" PRIu64 "\n", v / f->divisor,
@@ -198,11 +194,11 @@ static void print_discarded(const struct kymo_value *sessions)
 	print_head(&f);
 	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
 		const struct kymo_value *s = kymo_value_at(sessions, i);
-		uint64_t rest = number(s, "discarded");
+		uint64_t rest = cli_number(s, "discarded");
 
 		for (size_t k = 0; k <= KY_ARRAY_SIZE(reasons); k++) {
 			bool last = k == KY_ARRAY_SIZE(reasons);
-			uint64_t n = last ? rest : number(s, reasons[k][1]);
+			uint64_t n = last ? rest : cli_number(s, reasons[k][1]);
 
 			rest -= KY_MIN(rest, n);
 			begin_sample(&f);
@@ -235,7 +231,7 @@ static const char *program_name(const struct kymo_value *session, uint64_t pid)
 	const struct kymo_value *apps = kymo_value_get(session, "applications");
 
 	for (size_t i = 0; i < kymo_value_count(apps); i++)
-		if (number(kymo_value_at(apps, i), "pid") == pid)
+		if (cli_number(kymo_value_at(apps, i), "pid") == pid)
 			return text(kymo_value_at(apps, i), "name");
 	return "";
 }
@@ -250,12 +246,12 @@ static void print_buffer_sample(const struct family *f, const struct kymo_value 
 	begin_sample(f);
 	print_label("session", text(session, "name"), "{");
 	print_label("channel", text(channel, "name"), ",");
-	print_number_label("set", number(object, "set"), ",");
-	print_number_label("uid", number(set, "uid"), ",");
+	print_number_label("set", cli_number(object, "set"), ",");
+	print_number_label("uid", cli_number(set, "uid"), ",");
 	print_label("abi", text(set, "abi"), ",");
 	if (process) {
-		print_number_label("pid", number(process, "pid"), ",");
-		print_label("program", program_name(session, number(process, "pid")), ",");
+		print_number_label("pid", cli_number(process, "pid"), ",");
+		print_label("program", program_name(session, cli_number(process, "pid")), ",");
 	}
 	fputs("} ", stdout);
 	print_value(f, object);

@@ -54,7 +54,7 @@ static int open_output(struct cli *cli, struct output *out)
 }
 
 /* Gives the page its name, with the mode of any new file. Returns 0 or -errno. */
-static int publish(struct output *out)
+static int publish_page(struct output *out)
 {
 	mode_t mask = umask(0);
 
@@ -83,7 +83,7 @@ int cli_page_write(struct cli *cli, const char *path, const struct ky_report_opt
 		return code;
 	r = ky_report_write(out.file, o, ret_summary);
 	if (!r)
-		r = publish(&out);
+		r = publish_page(&out);
 	close_output(&out);
 	if (r == -ENODATA)
 		return cli_fail(

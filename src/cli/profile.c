@@ -242,8 +242,8 @@ struct loader {
 	char path[512];	     /* of the value in question: "sessions/0/name" */
 };
 
-/* Returns the length of the path before the part, for leave(). */
-static size_t enter(struct loader *l, const char *part)
+/* Returns the length of the path before the part, for leave_part(). */
+static size_t enter_part(struct loader *l, const char *part)
 {
 	size_t len = strlen(l->path);
 
@@ -256,10 +256,10 @@ static size_t enter_element(struct loader *l, const char *list, size_t i)
 	char part[64];
 
 	snprintf(part, sizeof(part), "%s/%zu", list, i);
-	return enter(l, part);
+	return enter_part(l, part);
 }
 
-static void leave(struct loader *l, size_t len)
+static void leave_part(struct loader *l, size_t len)
 {
 	l->path[len] = '\0';
 }
@@ -316,10 +316,10 @@ static int check_members(struct loader *l, struct json_object *o, const struct m
 		return fail_at(l, "failed", "this must be an object, { ... }");
 	json_object_object_foreach(o, name, v)
 	{
-		size_t len = enter(l, name);
+		size_t len = enter_part(l, name);
 
 		code = check_member(l, members, name, v);
-		leave(l, len);
+		leave_part(l, len);
 		if (code)
 			break;
 	}
@@ -359,9 +359,9 @@ static int put_as(struct loader *l, struct kymo_value *params, struct json_objec
 		break;
 	case json_type_int:
 		if (json_object_get_int64(v) < 0) {
-			len = enter(l, name);
+			len = enter_part(l, name);
 			r = fail_at(l, "failed", "'%s' cannot be negative", name);
-			leave(l, len);
+			leave_part(l, len);
 			return r;
 		}
 		r = kymo_value_set_u64(params, as, json_object_get_uint64(v));
@@ -375,7 +375,7 @@ static int put_as(struct loader *l, struct kymo_value *params, struct json_objec
 			len = enter_element(l, name, i);
 			if (!json_object_is_type(e, json_type_string))
 				r = fail_at(l, "failed", "this must be a string");
-			leave(l, len);
+			leave_part(l, len);
 			if (r)
 				return r;
 			r = kymo_value_add_string(params, as, json_object_get_string(e));
@@ -387,7 +387,8 @@ static int put_as(struct loader *l, struct kymo_value *params, struct json_objec
 	return cli_params_added(l->cli, r);
 }
 
-static int put(struct loader *l, struct kymo_value *params, struct json_object *o, const char *name)
+static int copy_member(
+	struct loader *l, struct kymo_value *params, struct json_object *o, const char *name)
 {
 	return put_as(l, params, o, name, name);
 }
@@ -404,7 +405,7 @@ static struct kymo_value *new_params(struct loader *l, const char *channel)
 }
 
 /* Sends a request. A refusal is about the line of l->path. */
-static int request(struct loader *l, const char *command, const struct kymo_value *params)
+static int request_for_path(struct loader *l, const char *command, const struct kymo_value *params)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	int code = cli_try(l->cli, l->ctl, command, params, &reply);
@@ -424,7 +425,7 @@ static int put_subject(struct loader *l, struct kymo_value *params, struct json_
 		return probe_params(
 			l->cli, string_of(r, "kind"), string_of(r, "place"), pattern, params);
 	code = cli_params_added(l->cli, kymo_value_add_string(params, "patterns", pattern));
-	return code ? code : put(l, params, r, "kind");
+	return code ? code : copy_member(l, params, r, "kind");
 }
 
 /* The parameters of enable-event for a rule. */
@@ -436,13 +437,13 @@ static struct kymo_value *rule_params(struct loader *l, const char *channel, str
 	if (!code && l->kernel)
 		kymo_value_set_string(params, "domain", "kernel");
 	if (!code)
-		code = put(l, params, r, "exclude");
+		code = copy_member(l, params, r, "exclude");
 	if (!code)
-		code = put(l, params, r, "loglevel");
+		code = copy_member(l, params, r, "loglevel");
 	if (!code)
-		code = put(l, params, r, "loglevel_only");
+		code = copy_member(l, params, r, "loglevel_only");
 	if (!code)
-		code = put(l, params, r, "filter");
+		code = copy_member(l, params, r, "filter");
 	if (!code)
 		return params;
 	kymo_value_free(params);
@@ -466,7 +467,7 @@ static int enable_rule(struct loader *l, const char *channel, struct json_object
 	if (code)
 		return code;
 	params = rule_params(l, channel, rule);
-	return params ? request(l, "enable-event", params) : CLI_FAILED;
+	return params ? request_for_path(l, "enable-event", params) : CLI_FAILED;
 }
 
 /* A rule that one before it has disabled, too, is not found any more. */
@@ -477,7 +478,7 @@ static int disable_rule(struct loader *l, const char *channel, struct json_objec
 			  : CLI_FAILED;
 
 	if (!code)
-		code = put(l, params, rule, "filter");
+		code = copy_member(l, params, rule, "filter");
 	if (!code)
 		code = cli_try(l->cli, l->ctl, "disable-event", params, &reply);
 	if (code || kymo_reply_ok(reply) || !strcmp(kymo_reply_code(reply), "not-found"))
@@ -498,7 +499,7 @@ static int for_rules(struct loader *l, struct json_object *channel, bool enabled
 
 		if (is_enabled(rule) == enabled)
 			code = f(l, string_of(channel, "name"), rule);
-		leave(l, len);
+		leave_part(l, len);
 	}
 	return code;
 }
@@ -519,7 +520,7 @@ static int load_rules(struct loader *l, struct json_object *channel)
 
 		code = enable_rule(l, string_of(channel, "name"), rule);
 		some_disabled |= !code && !is_enabled(rule);
-		leave(l, len);
+		leave_part(l, len);
 	}
 	if (code || !some_disabled)
 		return code;
@@ -530,28 +531,28 @@ static int load_rules(struct loader *l, struct json_object *channel)
 static int enable_channel(struct loader *l, struct json_object *channel)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(l, string_of(channel, "name"));
-	int code = params ? put(l, params, channel, "domain") : CLI_FAILED;
+	int code = params ? copy_member(l, params, channel, "domain") : CLI_FAILED;
 
 	for (const struct member *m = channel_members; m->name && !code; m++)
 		if (m->option)
-			code = put(l, params, channel, m->name);
-	return code ? code : request(l, "enable-channel", params);
+			code = copy_member(l, params, channel, m->name);
+	return code ? code : request_for_path(l, "enable-channel", params);
 }
 
 static int add_contexts(struct loader *l, struct json_object *channel)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(l, string_of(channel, "name"));
-	size_t len = enter(l, "contexts");
+	size_t len = enter_part(l, "contexts");
 	int code;
 
-	leave(l, len);
-	code = params ? put(l, params, channel, "contexts") : CLI_FAILED;
+	leave_part(l, len);
+	code = params ? copy_member(l, params, channel, "contexts") : CLI_FAILED;
 	if (!code)
-		code = put(l, params, channel, "domain");
-	enter(l, "contexts");
+		code = copy_member(l, params, channel, "domain");
+	enter_part(l, "contexts");
 	if (!code)
-		code = request(l, "add-context", params);
-	leave(l, len);
+		code = request_for_path(l, "add-context", params);
+	leave_part(l, len);
 	return code;
 }
 
@@ -572,39 +573,39 @@ static int load_channel(struct loader *l, struct json_object *channel)
 	if (code || is_enabled(channel))
 		return code;
 	params = new_params(l, string_of(channel, "name"));
-	return params ? request(l, "disable-channel", params) : CLI_FAILED;
+	return params ? request_for_path(l, "disable-channel", params) : CLI_FAILED;
 }
 
 /* Tracks none first, because to track a value adds it to those that are tracked. */
-static int track(struct loader *l, struct json_object *tracked, const char *attribute)
+static int track_from_json(struct loader *l, struct json_object *tracked, const char *attribute)
 {
 	_cleanup_value_ struct kymo_value *none = new_params(l, NULL), *some = new_params(l, NULL);
-	size_t len = enter(l, attribute);
+	size_t len = enter_part(l, attribute);
 	int code = none && some ? kymo_value_add_string(none, attribute, "all") : CLI_FAILED;
 
 	if (!code)
-		code = request(l, "untrack", none);
-	leave(l, len);
+		code = request_for_path(l, "untrack", none);
+	leave_part(l, len);
 	if (code || !count_of(tracked, attribute))
 		return code;
-	code = put(l, some, tracked, attribute);
-	enter(l, attribute);
+	code = copy_member(l, some, tracked, attribute);
+	enter_part(l, attribute);
 	if (!code)
-		code = request(l, "track", some);
-	leave(l, len);
+		code = request_for_path(l, "track", some);
+	leave_part(l, len);
 	return code;
 }
 
 static int load_tracked(struct loader *l, struct json_object *session)
 {
 	struct json_object *tracked = member_of(session, "tracked");
-	size_t len = enter(l, "tracked");
+	size_t len = enter_part(l, "tracked");
 	int code = tracked ? check_members(l, tracked, tracked_members) : CLI_OK;
 
 	for (const struct member *m = tracked_members; m->name && !code; m++)
 		if (member_of(tracked, m->name))
-			code = track(l, tracked, m->name);
-	leave(l, len);
+			code = track_from_json(l, tracked, m->name);
+	leave_part(l, len);
 	return code;
 }
 
@@ -612,16 +613,16 @@ static int load_rotation(struct loader *l, struct json_object *session)
 {
 	struct json_object *rotation = member_of(session, "rotation");
 	_cleanup_value_ struct kymo_value *params = new_params(l, NULL);
-	size_t len = enter(l, "rotation");
+	size_t len = enter_part(l, "rotation");
 	int code = params ? CLI_OK : CLI_FAILED;
 
 	if (!code && rotation)
 		code = check_members(l, rotation, rotation_members);
 	for (const struct member *m = rotation_members; m->name && !code && rotation; m++)
-		code = put(l, params, rotation, m->name);
+		code = copy_member(l, params, rotation, m->name);
 	if (!code && rotation && json_object_object_length(rotation))
-		code = request(l, "enable-rotation", params);
-	leave(l, len);
+		code = request_for_path(l, "enable-rotation", params);
+	leave_part(l, len);
 	return code;
 }
 
@@ -635,14 +636,14 @@ static int add_trigger(struct loader *l, struct json_object *trigger)
 	if (!code)
 		code = params ? put_as(l, params, trigger, "name", "trigger") : CLI_FAILED;
 	if (!code)
-		code = put(l, params, trigger, "when");
+		code = copy_member(l, params, trigger, "when");
 	if (!code)
-		code = put(l, params, trigger, "do");
+		code = copy_member(l, params, trigger, "do");
 	if (!code)
-		code = put(l, params, trigger, "rate");
+		code = copy_member(l, params, trigger, "rate");
 	if (!code)
-		code = put(l, params, trigger, "keep");
-	return code ? code : request(l, "add-trigger", params);
+		code = copy_member(l, params, trigger, "keep");
+	return code ? code : request_for_path(l, "add-trigger", params);
 }
 
 static int load_triggers(struct loader *l, struct json_object *session)
@@ -654,7 +655,7 @@ static int load_triggers(struct loader *l, struct json_object *session)
 		size_t len = enter_element(l, "triggers", i);
 
 		code = add_trigger(l, json_object_array_get_idx(triggers, i));
-		leave(l, len);
+		leave_part(l, len);
 	}
 	return code;
 }
@@ -679,7 +680,7 @@ static int choose_output(struct loader *l, struct json_object *session, char *ou
 	return n < PATH_MAX ? CLI_OK : fail_at(l, "failed", "the path of 'output' is too long");
 }
 
-static int create(struct loader *l, struct json_object *session)
+static int create_from_json(struct loader *l, struct json_object *session)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(l, NULL);
 	char output[PATH_MAX];
@@ -688,21 +689,21 @@ static int create(struct loader *l, struct json_object *session)
 	if (!code)
 		code = cli_params_added(l->cli, kymo_value_set_string(params, "output", output));
 	if (!code)
-		code = put(l, params, session, "snapshot");
+		code = copy_member(l, params, session, "snapshot");
 	if (!code)
-		code = put(l, params, session, "seconds");
+		code = copy_member(l, params, session, "seconds");
 	if (!code)
-		code = put(l, params, session, "absolute_clock");
+		code = copy_member(l, params, session, "absolute_clock");
 	if (!code)
-		code = put(l, params, session, "shm_path");
-	return code ? code : request(l, "create", params);
+		code = copy_member(l, params, session, "shm_path");
+	return code ? code : request_for_path(l, "create", params);
 }
 
 static int enter_state(struct loader *l, struct json_object *session)
 {
 	const char *state = string_of(session, "state");
 	_cleanup_value_ struct kymo_value *params = new_params(l, NULL);
-	size_t len = enter(l, "state");
+	size_t len = enter_part(l, "state");
 	int code = params ? CLI_OK : CLI_FAILED;
 
 	if (!code && *state && strcmp(state, "started") != 0 && strcmp(state, "paused") != 0 &&
@@ -710,10 +711,10 @@ static int enter_state(struct loader *l, struct json_object *session)
 		code = fail_at(l, "failed",
 			"unknown state '%s': use \"started\", \"paused\" or \"stopped\"", state);
 	if (!code && (!strcmp(state, "started") || !strcmp(state, "paused")))
-		code = request(l, "start", params);
+		code = request_for_path(l, "start", params);
 	if (!code && !strcmp(state, "paused"))
-		code = request(l, "pause", params);
-	leave(l, len);
+		code = request_for_path(l, "pause", params);
+	leave_part(l, len);
 	return code;
 }
 
@@ -726,7 +727,7 @@ static int load_parts(struct loader *l, struct json_object *session)
 		size_t len = enter_element(l, "channels", i);
 
 		code = load_channel(l, json_object_array_get_idx(channels, i));
-		leave(l, len);
+		leave_part(l, len);
 	}
 	if (!code)
 		code = load_tracked(l, session);
@@ -784,7 +785,7 @@ static int load_session(struct loader *l, struct json_object *session, struct ky
 		code = profile_destroy_old(l->cli, l->ctl, l->session);
 	if (code || exists)
 		return code;
-	code = create(l, session);
+	code = create_from_json(l, session);
 	if (code)
 		return code;
 	code = load_parts(l, session);
@@ -819,13 +820,13 @@ static int load_sessions(struct loader *l, struct json_object *profile, struct k
 		size_t len = enter_element(l, "sessions", i);
 
 		code = load_session(l, json_object_array_get_idx(sessions, i), loaded);
-		leave(l, len);
+		leave_part(l, len);
 	}
 	return code;
 }
 
 /* Returns NULL after a report. */
-static struct json_object *parse(struct cli *cli, const char *path, const char *text)
+static struct json_object *parse_profile(struct cli *cli, const char *path, const char *text)
 {
 	struct json_tokener *t = json_tokener_new_ex(DEPTH_MAX);
 	struct json_object *o;
@@ -851,7 +852,7 @@ int profile_load(struct cli *cli, struct kymo_ctl *ctl, const char *path, const 
 	const struct profile_options *options, struct kymo_value *loaded)
 {
 	struct loader l = {.cli = cli, .ctl = ctl, .file = path, .text = text, .options = options};
-	struct json_object *profile = parse(cli, path, text);
+	struct json_object *profile = parse_profile(cli, path, text);
 	int code = profile ? load_sessions(&l, profile, loaded) : CLI_FAILED;
 
 	json_object_put(profile);

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-static uint64_t number(const struct kymo_value *object, const char *name)
+uint64_t cli_number(const struct kymo_value *object, const char *name)
 {
 	return kymo_value_u64(kymo_value_get(object, name));
 }
@@ -26,20 +26,20 @@ static bool keeps_snapshots(const struct kymo_value *session)
 
 void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 {
-	uint64_t recorded = number(session, "recorded");
+	uint64_t recorded = cli_number(session, "recorded");
 	const char *output = kymo_value_string(kymo_value_get(session, "output"));
-	uint64_t snapshots = number(session, "snapshots");
+	uint64_t snapshots = cli_number(session, "snapshots");
 	char size[32];
 
 	if (keeps_snapshots(session))
 		ky_buf_printf(to, "%" PRIu64 " snapshot%s", snapshots, plural(snapshots));
 	else
 		ky_buf_printf(to, "%" PRIu64 " event%s recorded, %" PRIu64 " discarded, %s",
-			recorded, plural(recorded), number(session, "discarded"),
-			cli_format_size(size, sizeof(size), number(session, "bytes")));
-	if (!keeps_snapshots(session) && number(session, "in_buffers"))
-		ky_buf_printf(
-			to, ", %" PRIu64 " still in the buffers", number(session, "in_buffers"));
+			recorded, plural(recorded), cli_number(session, "discarded"),
+			cli_format_size(size, sizeof(size), cli_number(session, "bytes")));
+	if (!keeps_snapshots(session) && cli_number(session, "in_buffers"))
+		ky_buf_printf(to, ", %" PRIu64 " still in the buffers",
+			cli_number(session, "in_buffers"));
 	if (*output) {
 		ky_buf_puts(to, ", in ");
 		cli_escape(to, output);
@@ -49,8 +49,8 @@ void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 /* Reports the events that a snapshot left out; a session has no such counts. */
 static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 {
-	uint64_t overwritten = number(snapshot, "overwritten");
-	uint64_t left_out = number(snapshot, "left_out");
+	uint64_t overwritten = cli_number(snapshot, "overwritten");
+	uint64_t left_out = cli_number(snapshot, "left_out");
 
 	if (overwritten)
 		fprintf(to, "  %" PRIu64 " older event%s no longer in the buffers\n", overwritten,
@@ -58,7 +58,7 @@ static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 	if (left_out)
 		fprintf(to, "  %" PRIu64 " event%s left out for --max-size%s\n", left_out,
 			left_out == 1 ? " was" : "s were",
-			number(snapshot, "recorded")
+			cli_number(snapshot, "recorded")
 				? ""
 				: ", which no sub-buffer fits: only whole ones are written");
 }
@@ -66,7 +66,7 @@ static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 /* Reports recorded events that a user's option or command has removed from the trace. */
 static void report_gone(FILE *to, const struct kymo_value *session)
 {
-	uint64_t removed = number(session, "removed"), cleared = number(session, "cleared");
+	uint64_t removed = cli_number(session, "removed"), cleared = cli_number(session, "cleared");
 
 	if (removed)
 		fprintf(to,
@@ -81,7 +81,7 @@ static void report_gone(FILE *to, const struct kymo_value *session)
 /* "N buffers were given up": the reason, where their events are, and what to do. */
 static void report_given_up(FILE *to, const struct kymo_value *session)
 {
-	uint64_t n = number(session, "given_up"), damaged = number(session, "damaged");
+	uint64_t n = cli_number(session, "given_up"), damaged = cli_number(session, "damaged");
 
 	if (!n)
 		return;
@@ -112,12 +112,12 @@ static bool report_discarded(FILE *to, uint64_t n)
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
 {
-	uint64_t too_big = number(session, "discarded_too_big"),
-		 unwritten = number(session, "unwritten");
-	uint64_t refused = number(session, "discarded_refused");
-	uint64_t discarded = number(session, "discarded");
-	uint64_t no_slot = number(session, "discarded_no_slot");
-	uint64_t interrupted = number(session, "discarded_interrupted");
+	uint64_t too_big = cli_number(session, "discarded_too_big"),
+		 unwritten = cli_number(session, "unwritten");
+	uint64_t refused = cli_number(session, "discarded_refused");
+	uint64_t discarded = cli_number(session, "discarded");
+	uint64_t no_slot = cli_number(session, "discarded_no_slot");
+	uint64_t interrupted = cli_number(session, "discarded_interrupted");
 	uint64_t full = discarded - KY_MIN(discarded, too_big + refused + no_slot + interrupted);
 	const char *error = cli_member(cli, session, "error");
 
@@ -162,7 +162,7 @@ void cli_report_snapshot(struct cli *cli, const struct kymo_value *snapshot)
 	printf("snapshot of session '%s': %s\n", cli_member(cli, snapshot, "session"),
 		counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
-	if (!number(snapshot, "recorded") && !number(snapshot, "left_out"))
+	if (!cli_number(snapshot, "recorded") && !cli_number(snapshot, "left_out"))
 		puts("  the buffers are empty: 'kymo status' shows what is recorded");
 	cli_report_losses(stdout, cli, snapshot, "kymo enable-channel NAME");
 }
@@ -196,7 +196,7 @@ static void report_level(const struct kymo_value *rule)
 static void report_rule(struct cli *cli, const struct kymo_value *rule)
 {
 	const struct kymo_value *exclude = kymo_value_get(rule, "exclude");
-	uint64_t matched = number(rule, "matched");
+	uint64_t matched = cli_number(rule, "matched");
 
 	printf("    %s", cli_member(cli, rule, "pattern"));
 	for (size_t i = 0; i < kymo_value_count(exclude); i++)
@@ -222,27 +222,27 @@ void cli_report_contexts(struct cli *cli, const struct kymo_value *channel)
 static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 {
 	const char *kind = kymo_value_string(kymo_value_get(set, "kind"));
-	uint64_t n = number(set, "count");
+	uint64_t n = cli_number(set, "count");
 	char size[32], memory[32];
 
-	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64 " for %s", number(set, "uid"),
+	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64 " for %s", cli_number(set, "uid"),
 		cli_member(cli, set, "abi"), n,
 		!strcmp(kind, "cpu")	   ? "CPUs"
 		: !strcmp(kind, "process") ? "processes now"
 					   : "threads");
 	if (n)
 		printf(", of %s%s each", !strcmp(kind, "process") ? "up to " : "",
-			cli_format_size(size, sizeof(size), number(set, "size")));
+			cli_format_size(size, sizeof(size), cli_number(set, "size")));
 	printf("; %s of memory in use%s\n",
-		cli_format_size(memory, sizeof(memory), number(set, "memory")),
+		cli_format_size(memory, sizeof(memory), cli_number(set, "memory")),
 		kymo_value_bool(kymo_value_get(set, "replaced"))
 			? "; damaged: only applications that started before use them"
 			: "");
 	if (!strcmp(kind, "thread"))
 		printf("      %" PRIu64 " in use now, %" PRIu64 " in use so far; pool of %" PRIu64
 		       ", %" PRIu64 " made by the thread itself, before one was ready\n",
-			number(set, "in_use"), number(set, "claimed"), number(set, "pool_size"),
-			number(set, "unprepared"));
+			cli_number(set, "in_use"), cli_number(set, "claimed"),
+			cli_number(set, "pool_size"), cli_number(set, "unprepared"));
 }
 
 const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel)
@@ -257,8 +257,8 @@ const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel)
 
 static void report_files(const struct kymo_value *channel)
 {
-	uint64_t size = number(channel, "tracefile_size"),
-		 count = number(channel, "tracefile_count");
+	uint64_t size = cli_number(channel, "tracefile_size"),
+		 count = cli_number(channel, "tracefile_count");
 	char text[32];
 
 	if (size)
@@ -281,8 +281,8 @@ static void report_blocking(const struct kymo_value *timeout)
 /* How far back a snapshot would reach. Until something was overwritten, it would have all. */
 static void report_reach(const struct kymo_value *channel, uint64_t wanted_s)
 {
-	double shortest = (double)number(channel, "reach_shortest_ns") / 1e9;
-	double longest = (double)number(channel, "reach_longest_ns") / 1e9;
+	double shortest = (double)cli_number(channel, "reach_shortest_ns") / 1e9;
+	double longest = (double)cli_number(channel, "reach_longest_ns") / 1e9;
 
 	if (longest > 0)
 		printf("    a snapshot would reach back %.3g s (the busiest buffer) to %.3g s\n",
@@ -296,8 +296,8 @@ static void report_reach(const struct kymo_value *channel, uint64_t wanted_s)
 static void report_burst(struct cli *cli, const struct kymo_value *channel, uint64_t wanted_s)
 {
 	bool overwrites = !strcmp(cli_member(cli, channel, "mode"), "overwrite");
-	uint64_t size = number(channel, "num_subbuf") * number(channel, "subbuf_size");
-	uint64_t burst = number(channel, "burst_size");
+	uint64_t size = cli_number(channel, "num_subbuf") * cli_number(channel, "subbuf_size");
+	uint64_t burst = cli_number(channel, "burst_size");
 	char text[32];
 
 	if (burst > size && !strcmp(cli_member(cli, channel, "domain"), "user") &&
@@ -317,8 +317,8 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel, ui
 
 	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s%s%s\n",
 		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
-		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
-		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
+		cli_style(cli, CLI_PLAIN), cli_number(channel, "num_subbuf"),
+		cli_format_size(size, sizeof(size), cli_number(channel, "subbuf_size")),
 		cli_buffers_for(cli, channel), cli_member(cli, channel, "mode"),
 		!strcmp(kymo_value_string(kymo_value_get(channel, "event_conflict")), "separate")
 			? ", conflicting events separate"
@@ -345,11 +345,11 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel, ui
 
 static void report_application(struct cli *cli, const struct kymo_value *app)
 {
-	uint64_t events = number(app, "events");
+	uint64_t events = cli_number(app, "events");
 
-	printf("  %" PRIu64 " %s, user %" PRIu64 ", %s: %" PRIu64 " event%s\n", number(app, "pid"),
-		cli_member(cli, app, "name"), number(app, "uid"), cli_member(cli, app, "abi"),
-		events, plural(events));
+	printf("  %" PRIu64 " %s, user %" PRIu64 ", %s: %" PRIu64 " event%s\n",
+		cli_number(app, "pid"), cli_member(cli, app, "name"), cli_number(app, "uid"),
+		cli_member(cli, app, "abi"), events, plural(events));
 }
 
 static bool report_attribute(
@@ -395,7 +395,7 @@ static bool report_bounds(const struct kymo_value *rotation, bool more)
 	char text[32];
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bounds); i++) {
-		uint64_t v = number(rotation, bounds[i].member);
+		uint64_t v = cli_number(rotation, bounds[i].member);
 
 		if (!v)
 			continue;
@@ -413,7 +413,7 @@ static bool report_bounds(const struct kymo_value *rotation, bool more)
 
 static bool report_schedule(const struct kymo_value *rotation)
 {
-	uint64_t timer = number(rotation, "timer"), size = number(rotation, "size");
+	uint64_t timer = cli_number(rotation, "timer"), size = cli_number(rotation, "size");
 	char text[32];
 
 	if (timer)
@@ -433,23 +433,24 @@ void cli_report_schedule(struct cli *cli, const struct kymo_value *session)
 static void report_chunks(struct cli *cli, const struct kymo_value *session)
 {
 	const struct kymo_value *rotation = kymo_value_get(session, "rotation");
-	uint64_t chunks = number(rotation, "chunks");
+	uint64_t chunks = cli_number(rotation, "chunks");
 	char text[32];
 
 	if (chunks)
 		printf("  rotated %" PRIu64 " time%s, last chunk in %s\n", chunks, plural(chunks),
 			cli_member(cli, rotation, "last"));
-	if (number(rotation, "timer") || number(rotation, "size") || number(rotation, "max_disk") ||
-		number(rotation, "keep_free")) {
+	if (cli_number(rotation, "timer") || cli_number(rotation, "size") ||
+		cli_number(rotation, "max_disk") || cli_number(rotation, "keep_free")) {
 		printf("  is rotated:");
 		report_schedule(rotation);
 		putchar('\n');
 	}
-	if (number(rotation, "expired_chunks"))
+	if (cli_number(rotation, "expired_chunks"))
 		printf("  %" PRIu64 " of the recorded events were removed with the oldest %" PRIu64
 		       " chunks (%s), to keep the trace in its bounds\n",
-			number(rotation, "expired_events"), number(rotation, "expired_chunks"),
-			cli_format_size(text, sizeof(text), number(rotation, "expired_bytes")));
+			cli_number(rotation, "expired_events"),
+			cli_number(rotation, "expired_chunks"),
+			cli_format_size(text, sizeof(text), cli_number(rotation, "expired_bytes")));
 }
 
 void cli_report_session(struct cli *cli, const struct kymo_value *session)
@@ -461,7 +462,7 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 	cli_format_counts(&counts, session);
 	printf("%s%s%s [%s] of user %" PRIu64 ", domain %s: %s\n", cli_style(cli, CLI_BOLD),
 		cli_member(cli, session, "name"), cli_style(cli, CLI_PLAIN),
-		cli_member(cli, session, "state"), number(session, "owner"),
+		cli_member(cli, session, "state"), cli_number(session, "owner"),
 		cli_member(cli, session, "domain"), counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
 	report_gone(stdout, session);
@@ -471,7 +472,7 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		printf("buffers are files in %s\n", cli_member(cli, session, "shm_path"));
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)
-		report_channel(cli, kymo_value_at(channels, i), number(session, "seconds"));
+		report_channel(cli, kymo_value_at(channels, i), cli_number(session, "seconds"));
 	if (!kymo_value_count(channels))
 		puts("  none: 'kymo enable-event' makes channel0");
 	cli_report_tracked(cli, session);

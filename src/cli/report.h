@@ -39,6 +39,8 @@ void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 
 /* Returns "CPU" or "thread": each of these has a buffer of this channel. */
 const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel);
+/* Returns a number of an object, or 0 if it has no such member. */
+uint64_t cli_number(const struct kymo_value *object, const char *name);
 /* Returns a string member of an object, safe to print. */
 const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);
 

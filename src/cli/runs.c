@@ -189,14 +189,9 @@ static int measure_latencies(struct cli *cli, const struct run *run, const struc
 	return r ? cli_fail(cli, "failed", "diff: %s", strerror(-r)) : CLI_OK;
 }
 
-static void warn(void *arg, const char *text)
-{
-	cli_warn(arg, "%s", text);
-}
-
 static int read_trace(struct cli *cli, const struct run *run, const char *path)
 {
-	const struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
+	const struct ky_trace_reader_options options = {.warn = cli_warn_text, .arg = cli};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	_cleanup_traces_ struct cli_traces t = {0};
 	struct cli_selection selection = {0};

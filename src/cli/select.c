@@ -204,7 +204,7 @@ static bool to_ns(struct cli_limit *l, int64_t *ret_ns)
 }
 
 /* False if there is no such time. Without events any time will do. */
-static bool resolve(struct cli_limit l, struct ky_trace_reader *reader, int64_t *ret_ns)
+static bool resolve_limit(struct cli_limit l, struct ky_trace_reader *reader, int64_t *ret_ns)
 {
 	int64_t event_ns = 0;
 	time_t first;
@@ -311,8 +311,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	int r = 0;
 
 	ky_query_init(q, reader);
-	if ((s->begin.kind && !resolve(s->begin, reader, &q->select.from_ns)) ||
-		(s->end.kind && !resolve(s->end, reader, &q->select.to_ns)))
+	if ((s->begin.kind && !resolve_limit(s->begin, reader, &q->select.from_ns)) ||
+		(s->end.kind && !resolve_limit(s->end, reader, &q->select.to_ns)))
 		return cli_usage(cli, "there is no such time as --begin or --end say");
 	if (s->events)
 		r = ky_query_events(q, s->events);

@@ -82,7 +82,7 @@ static unsigned next_pause_ms(uint64_t broken_ns, unsigned most)
 }
 
 /* Sends one recording, however often the connection breaks. Returns 0, -ECANCELED or -errno. */
-static int ship(struct cli *cli, struct shipment *shipment)
+static int ship_recording(struct cli *cli, struct shipment *shipment)
 {
 	struct shipper *shipper = shipment->shipper;
 	const struct route *r = &shipper->route;
@@ -126,7 +126,7 @@ static int ship(struct cli *cli, struct shipment *shipment)
 	}
 }
 
-static int report(struct cli *cli, const struct totals *t, const char *url)
+static int report_shipped(struct cli *cli, const struct totals *t, const char *url)
 {
 	_cleanup_value_ struct kymo_value *o = NULL;
 	char size[32];
@@ -193,7 +193,7 @@ static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t
 	s->progress = on_progress;
 	s->spool_max = shipment->shipper->spool_max;
 	s->pace.rate = shipment->shipper->rate;
-	ret = ship(cli, shipment);
+	ret = ship_recording(cli, shipment);
 	t->bytes += s->acked;
 	t->files += s->n_files;
 	t->lost += s->n_lost;
@@ -227,7 +227,7 @@ static int ship_all(struct cli *cli, struct shipper *s)
 		sender_deinit(&shipment.sender);
 	}
 	watch_deinit(&watch);
-	return code ? code : report(cli, &t, s->url);
+	return code ? code : report_shipped(cli, &t, s->url);
 }
 
 int shipper_init(struct cli *cli, struct shipper *s, const char *url)
@@ -300,7 +300,7 @@ int shipper_run(struct cli *cli, struct shipper *s)
 }
 
 /* Leaves the terminal and all descriptors but those of the trace. Returns 0 or -errno. */
-static int leave(struct shipper *s)
+static int leave_terminal(struct shipper *s)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -323,7 +323,7 @@ int shipper_detach(struct cli *cli, struct shipper *s)
 	if (pid < 0)
 		return cli_fail(cli, "failed", "no process to send the trace: %s", strerror(errno));
 	if (!pid)
-		_exit(leave(s) < 0 ? CLI_FAILED : run_begun(cli, s));
+		_exit(leave_terminal(s) < 0 ? CLI_FAILED : run_begun(cli, s));
 	s->note.fd = ky_close(s->note.fd);
 	if (!cli->json)
 		printf("shipping to %s goes on in the background: 'kymo status' says how far it is\n",

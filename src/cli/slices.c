@@ -129,7 +129,7 @@ static int read_slice(const struct job *job, struct worker *w, const struct ky_s
 	return totals.is_doubtful ? -EAGAIN : 0;
 }
 
-static void reset(struct worker *w)
+static void reset_worker(struct worker *w)
 {
 	for (size_t i = 0; i < w->notes.n; i++)
 		ky_buf_deinit(&w->notes.v[i].text);
@@ -141,9 +141,9 @@ static void reset(struct worker *w)
 	ky_reading_deinit(&w->reading);
 }
 
-static void deinit(struct worker *w)
+static void deinit_worker(struct worker *w)
 {
-	reset(w);
+	reset_worker(w);
 	ky_vec_deinit(&w->notes);
 	ky_buf_deinit(&w->text);
 	free(w->first_values.v);
@@ -255,7 +255,7 @@ static bool take_slice(struct job *job, size_t *ret_i)
 	return any;
 }
 
-static void *work(void *arg)
+static void *print_slices(void *arg)
 {
 	struct worker w = {0};
 	struct job *job = arg;
@@ -263,9 +263,9 @@ static void *work(void *arg)
 
 	while (take_slice(job, &i)) {
 		print_slice(job, &w, i);
-		reset(&w);
+		reset_worker(&w);
 	}
-	deinit(&w);
+	deinit_worker(&w);
 	return NULL;
 }
 
@@ -276,9 +276,9 @@ static void run_threads(struct job *job, size_t n_wanted)
 
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->turn, NULL);
-	while (n + 1 < n_wanted && !pthread_create(&threads[n], NULL, work, job))
+	while (n + 1 < n_wanted && !pthread_create(&threads[n], NULL, print_slices, job))
 		n++;
-	work(job);
+	print_slices(job);
 	while (n > 0)
 		pthread_join(threads[--n], NULL);
 	pthread_cond_destroy(&job->turn);

@@ -48,7 +48,7 @@ int cli_symbols_parse(struct cli *cli, struct cli_symbols *s)
 	return r;
 }
 
-static enum ky_show show(const void *arg, const char *name, unsigned base)
+static enum ky_show how_to_show(const void *arg, const char *name, unsigned base)
 {
 	const struct cli_symbols *s = arg;
 	bool is_return = false;
@@ -63,7 +63,7 @@ static enum ky_show show(const void *arg, const char *name, unsigned base)
 
 void cli_symbols_prepare(const struct cli_symbols *s, struct ky_trace_reader_options *options)
 {
-	options->show = s->is_wanted ? show : NULL;
+	options->show = s->is_wanted ? how_to_show : NULL;
 	options->show_arg = s;
 	options->names = s->is_wanted;
 }
@@ -107,7 +107,7 @@ static size_t find_symbol(void *arg, const struct ky_item *event, uint64_t addre
 }
 
 /* Finds the contexts of all classes that there are now. */
-static int bind(struct cli_symbols *s)
+static int bind_process_fields(struct cli_symbols *s)
 {
 	const struct ky_trace_reader *r = s->shown;
 	struct cli_process_fields *f = calloc(r->n_classes + 1, sizeof(*f));
@@ -157,7 +157,7 @@ int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_tra
 	if (!r)
 		r = ky_symbols_new(&s->symbols, s->reader, s->dirs, s->n_dirs);
 	if (!r)
-		r = bind(s);
+		r = bind_process_fields(s);
 	if (r < 0)
 		return cli_fail(cli, "failed",
 			"cannot read the files of programs from the trace: %s", strerror(-r));
@@ -173,11 +173,11 @@ int cli_symbols_refresh(struct cli_symbols *s)
 	if (r > 0)
 		r = ky_symbols_refresh(s->symbols);
 	if (!r && s->symbols)
-		r = bind(s);
+		r = bind_process_fields(s);
 	return KY_MIN(r, 0);
 }
 
-static void warn(void *arg, const char *text)
+void cli_symbols_warn(void *arg, const char *text)
 {
 	cli_warn(arg, "symbols: %s", text);
 }
@@ -185,7 +185,7 @@ static void warn(void *arg, const char *text)
 void cli_symbols_report(struct cli *cli, struct cli_symbols *s)
 {
 	if (s->symbols)
-		ky_symbols_report(s->symbols, warn, cli);
+		ky_symbols_report(s->symbols, cli_symbols_warn, cli);
 }
 
 int cli_symbols_folded(struct cli *cli, struct cli_symbols *s, struct ky_folded_options *ret)
@@ -199,7 +199,7 @@ int cli_symbols_folded(struct cli *cli, struct cli_symbols *s, struct ky_folded_
 	if (!r && stacks && strcmp(stacks, "spans") && strcmp(stacks, "calls"))
 		r = cli_usage(cli, "unknown stacks '%s': use spans or calls", stacks);
 	*ret = (struct ky_folded_options){
-		.dirs = s->dirs, .n_dirs = s->n_dirs, .warn = warn, .arg = cli};
+		.dirs = s->dirs, .n_dirs = s->n_dirs, .warn = cli_symbols_warn, .arg = cli};
 	if (stacks)
 		ret->stacks = strcmp(stacks, "spans") ? KY_STACKS_CALLS : KY_STACKS_SPANS;
 	return r;

@@ -53,7 +53,9 @@ int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_tra
 	const struct ky_symbolizer **ret);
 /* Follows a refresh of the reader of the events; no thread searches. Returns 0 or -ENOMEM. */
 int cli_symbols_refresh(struct cli_symbols *s);
-/* Warns of reasons why addresses have no symbols. */
+/* Warns of a reason why addresses have no symbols. A callback: arg is a struct cli. */
+void cli_symbols_warn(void *arg, const char *text);
+/* Warns of all these reasons. */
 void cli_symbols_report(struct cli *cli, struct cli_symbols *s);
 /*
  * Reads the options of folded stacks. s owns what *ret refers to, until cli_symbols_end. Reports

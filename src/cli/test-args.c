@@ -18,7 +18,7 @@ static const struct cli_option table[] = {
 	{0},
 };
 
-static int parse(struct cli_args *a, enum cli_parse_mode mode, char **argv)
+static int parse_args(struct cli_args *a, enum cli_parse_mode mode, char **argv)
 {
 	int argc = 0;
 
@@ -33,7 +33,7 @@ static void test_forms(void **state)
 {
 	struct cli_args a;
 
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED,
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED,
 				 LINE("-ua", "one", "-sx", "--exclude=a=b", "two", "-x", "-c")),
 		0);
 	assert_true(cli_args_has(&a, "all"));
@@ -51,8 +51,9 @@ static void test_repeated(void **state)
 	struct cli_args a;
 	size_t iter = 0;
 
-	assert_int_equal(
-		parse(&a, CLI_PARSE_MIXED, LINE("-x", "a", "--exclude", "b", "-s", "c", "-xd")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED,
+				 LINE("-x", "a", "--exclude", "b", "-s", "c", "-xd")),
+		0);
 	assert_string_equal(cli_args_next(&a, "exclude", &iter), "a");
 	assert_string_equal(cli_args_next(&a, "exclude", &iter), "b");
 	assert_string_equal(cli_args_next(&a, "exclude", &iter), "d");
@@ -60,19 +61,20 @@ static void test_repeated(void **state)
 	assert_string_equal(cli_args_get(&a, "exclude"), "d");
 	cli_args_deinit(&a);
 	/* LTTng has "--vpid --all" */
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("--vpid", "--all", "--vpid", "3")), 0);
+	assert_int_equal(
+		parse_args(&a, CLI_PARSE_MIXED, LINE("--vpid", "--all", "--vpid", "3")), 0);
 	assert_false(cli_args_has(&a, "all"));
 	assert_string_equal(cli_args_get(&a, "vpid"), "3");
 	cli_args_deinit(&a);
 	/* harmless */
 	assert_int_equal(
-		parse(&a, CLI_PARSE_MIXED,
+		parse_args(&a, CLI_PARSE_MIXED,
 			LINE("-a", "--session=c", "--sample=9", "-aa", "-s", "c", "--sample")),
 		0);
 	assert_string_equal(cli_args_get(&a, "session"), "c");
 	assert_string_equal(cli_args_get(&a, "sample"), "9");
 	cli_args_deinit(&a);
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("--sample", "--sample=9")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("--sample", "--sample=9")), 0);
 	assert_string_equal(cli_args_get(&a, "sample"), "9");
 	cli_args_deinit(&a);
 }
@@ -81,54 +83,55 @@ static void test_ends(void **state)
 {
 	struct cli_args a;
 
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("-a", "--", "-u", "--all")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("-a", "--", "-u", "--all")), 0);
 	assert_int_equal(a.n_pos, 2);
 	assert_false(cli_args_has(&a, "userspace"));
 	cli_args_deinit(&a);
-	assert_int_equal(parse(&a, CLI_PARSE_UNTIL_ARG, LINE("-a", "ls", "-u", "--", "x")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_UNTIL_ARG, LINE("-a", "ls", "-u", "--", "x")), 0);
 	assert_int_equal(a.n_pos, 4);
 	assert_string_equal(a.pos[2], "--");
 	cli_args_deinit(&a);
-	assert_int_equal(parse(&a, CLI_PARSE_UNTIL_ARG, LINE("--", "--json", "--")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_UNTIL_ARG, LINE("--", "--json", "--")), 0);
 	assert_int_equal(a.n_pos, 2);
 	assert_false(cli_args_has(&a, "json"));
 	cli_args_deinit(&a);
 	/* a lone dash is an argument */
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("-")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("-")), 0);
 	assert_int_equal(a.n_pos, 1);
 	cli_args_deinit(&a);
 }
 
-static void refuse(int error, const char *why, char **argv)
+static void expect_refused(int error, const char *why, char **argv)
 {
 	struct cli_args a;
 
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, argv), error);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, argv), error);
 	assert_string_equal(a.why, why);
 	cli_args_deinit(&a);
 }
 
 static void test_refused(void **state)
 {
-	refuse(-EINVAL, "unknown option '--sesion': did you mean '--session'?", LINE("--sesion=x"));
-	refuse(-EINVAL, "unknown option '--qqqqqq'", LINE("--qqqqqq"));
-	refuse(-EINVAL, "unknown option '--histogram'", LINE("--histogram"));
-	refuse(-EINVAL, "unknown option '-q'", LINE("-aq"));
-	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
-	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
-	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
-	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN",
+	expect_refused(-EINVAL, "unknown option '--sesion': did you mean '--session'?",
+		LINE("--sesion=x"));
+	expect_refused(-EINVAL, "unknown option '--qqqqqq'", LINE("--qqqqqq"));
+	expect_refused(-EINVAL, "unknown option '--histogram'", LINE("--histogram"));
+	expect_refused(-EINVAL, "unknown option '-q'", LINE("-aq"));
+	expect_refused(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
+	expect_refused(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
+	expect_refused(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
+	expect_refused(-EINVAL, "option '--exclude' needs an argument: PATTERN",
 		LINE("--exclude", "--all"));
-	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN",
+	expect_refused(-EINVAL, "option '--exclude' needs an argument: PATTERN",
 		LINE("-x", "--session=a", "b"));
-	refuse(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
+	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
 		LINE("-s", "a", "x", "--session=b"));
-	refuse(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
+	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
 		LINE("-sa", "--session", "a", "-s", ""));
-	refuse(-EOPNOTSUPP,
+	expect_refused(-EOPNOTSUPP,
 		"option '-k' (--kernel) is not supported: this command is not about the kernel",
 		LINE("-k"));
-	refuse(-EOPNOTSUPP,
+	expect_refused(-EOPNOTSUPP,
 		"option '--set-url' is not supported: it belongs to 'kymo create'; 'kymo ship' sends a trace that is there",
 		LINE("--set-url=net://host"));
 }
@@ -137,7 +140,7 @@ static void test_common(void **state)
 {
 	struct cli_args a;
 
-	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("x", "--json", "-h")), 0);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("x", "--json", "-h")), 0);
 	assert_true(cli_args_has(&a, "json"));
 	assert_true(cli_args_has(&a, "help"));
 	cli_args_deinit(&a);

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-static struct xml *parse(const char *text)
+static struct xml *parse_xml_text(const char *text)
 {
 	return xml_parse(text, strlen(text));
 }
 
 static void test_tree(void **state)
 {
-	struct xml *x = parse(
+	struct xml *x = parse_xml_text(
 		"<?xml version=\"1.0\"?>\n<!-- a > b -->\n<s a='>' >\n <n> x &lt;&amp;&#65;&#xE9; "
 		"</n><n/><l><n>2</n></l></s>\n");
 	const struct xml *n;
@@ -39,10 +39,10 @@ static void test_refused(void **state)
 	char deep[1000];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		assert_null(parse(texts[i]));
+		assert_null(parse_xml_text(texts[i]));
 	for (size_t i = 0; i + 3 < sizeof(deep); i += 3)
 		memcpy(deep + i, "<a>", 4);
-	assert_null(parse(deep));
+	assert_null(parse_xml_text(deep));
 	assert_null(xml_parse("<a>\0</a>", 8));
 }
 
