@@ -143,7 +143,7 @@ static bool is_valid(const struct kymo_context *context)
 	       ky_desc_name_valid(colon + 1);
 }
 
-static int add(struct kymo_context *context)
+static int register_context(struct kymo_context *context)
 {
 	struct app_context *c = app_context_get(context->name);
 
@@ -163,7 +163,7 @@ __attribute__((visibility("default"))) int kymo_app_context_add(struct kymo_cont
 	if (!is_valid(context))
 		return -EINVAL;
 	tracer_lock(&old);
-	r = add(context);
+	r = register_context(context);
 	tracer_unlock(&old);
 	return r;
 }

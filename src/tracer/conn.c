@@ -271,7 +271,7 @@ static int send_tx(struct tracer_conn *conn, int len)
 	return r;
 }
 
-static struct ky_writer start(void)
+static struct ky_writer begin_message(void)
 {
 	return (struct ky_writer){.buf = tx, .cap = sizeof(tx)};
 }
@@ -281,7 +281,7 @@ static void send_left_out(struct tracer_conn *conn)
 	struct ky_app_left_out m;
 
 	while (tracer_left_out_get(conn->sent_left_out, &m)) {
-		struct ky_writer w = start();
+		struct ky_writer w = begin_message();
 
 		conn->sent_left_out++;
 		send_tx(conn, ky_app_left_out_encode(&w, &m));
@@ -343,7 +343,7 @@ void tracer_process_name(char *name, size_t size)
 
 static void send_hello(struct tracer_conn *conn)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 	char name[17];
 	struct ky_app_hello m = {
 		.version = KY_PROTO_VERSION,
@@ -383,7 +383,7 @@ static void send_uncounted(struct tracer_conn *conn)
 	struct ky_app_uncounted m;
 
 	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
-		struct ky_writer w = start();
+		struct ky_writer w = begin_message();
 
 		if (conn->sent_uncounted >> i & 1 || !counter_failure(i, &m))
 			continue;
@@ -399,7 +399,7 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 	if (conn->socket.fd >= 0)
 		send_left_out(conn);
 	while (conn->unsent && conn->socket.fd >= 0) {
-		struct ky_writer w = start();
+		struct ky_writer w = begin_message();
 
 		conn->unsent--;
 		send_tx(conn, ky_app_new_events_encode(&w, &m));
@@ -410,7 +410,7 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 
 static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 	struct ky_app_ack m = {.cookie = cookie, .status = status};
 
 	tracer_conn_send_unsent(conn);
@@ -420,7 +420,7 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 /* Reports that the application begins to record into the set, and how long it ran without. */
 static void send_late(struct tracer_conn *conn, uint32_t set)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 	struct ky_app_late m = {.set = set};
 
 	uint64_t since = __atomic_load_n(&conn->unheard_ns, __ATOMIC_RELAXED);
@@ -434,7 +434,7 @@ static void send_late(struct tracer_conn *conn, uint32_t set)
 /* Reports that the application ends and waits for what its companion has to write. */
 static void send_flush(struct tracer_conn *conn)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 	struct ky_app_flush m = {.cookie = 1};
 
 	if (conn != tracer.companion || conn->flushing || conn->socket.fd < 0 ||
@@ -446,7 +446,7 @@ static void send_flush(struct tracer_conn *conn)
 
 void tracer_conn_send_fired(struct tracer_conn *conn)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 
 	if (conn->socket.fd >= 0)
 		send_tx(conn, ky_app_fired_encode(&w, &(struct ky_app_fired){0}));
@@ -526,7 +526,7 @@ static void retry_later(struct tracer_conn *conn)
 
 void tracer_conn_renew(struct tracer_conn *conn)
 {
-	struct ky_writer w = start();
+	struct ky_writer w = begin_message();
 
 	if (conn->socket.fd >= 0)
 		send_tx(conn, ky_app_leave_encode(&w, &(struct ky_app_leave){0}));
@@ -597,7 +597,7 @@ static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 	uint32_t index = 0;
 
 	do {
-		struct ky_writer w = start();
+		struct ky_writer w = begin_message();
 		struct ky_writer list = {.buf = list_buf, .cap = sizeof(list_buf)};
 		struct ky_app_events m = {.query = q->query};
 
@@ -640,7 +640,7 @@ static void start_set(struct tracer_conn *conn, const struct ky_app_start *m)
 		err == -ENOENT && m->set == conn->unmapped_set ? conn->unmapped_why : err);
 }
 
-static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
+static void dispatch_message(struct tracer_conn *conn, int type, struct ky_reader *r)
 {
 	union {
 		struct ky_app_query query;
@@ -780,7 +780,7 @@ bool tracer_conn_receive(struct tracer_conn *conn)
 	if (type == KY_APP_RING_SET)
 		handle_ring_set(conn, &r, fds, n_fds);
 	else if (type > 0)
-		dispatch(conn, type, &r);
+		dispatch_message(conn, type, &r);
 	for (int i = 0; i < n_fds; i++)
 		ky_close(fds[i]);
 	return true;

@@ -269,14 +269,14 @@ struct tracer_caller tracer_context_caller(struct tracer_caller caller)
 
 /* --- records --- */
 
-static inline uint8_t *put(uint8_t *to, const void *value, size_t size)
+static inline uint8_t *put_sized(uint8_t *to, const void *value, size_t size)
 {
 	memcpy(to, value, size);
 	return to + size;
 }
 
 /* Copies 16 bytes at a time: both sides have slack. */
-static inline uint8_t *copy(uint8_t *to, const uint8_t *from, uint32_t n)
+static inline uint8_t *copy_with_slack(uint8_t *to, const uint8_t *from, uint32_t n)
 {
 	uint32_t i = 0;
 
@@ -295,13 +295,13 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
 	switch (s->op) {
 	case OP_CPU:
 		cpu = sched_getcpu();
-		return put(to, &cpu, sizeof(cpu));
+		return put_sized(to, &cpu, sizeof(cpu));
 	case OP_IP:
 		v = mine.caller.ip;
-		return put(to, &v, sizeof(v));
+		return put_sized(to, &v, sizeof(v));
 	case OP_COUNTER:
 		v = counter_read(s->n);
-		return put(to, &v, sizeof(v));
+		return put_sized(to, &v, sizeof(v));
 	case OP_STACK:
 		stack_walk(&mine.caller, to, s->n);
 		return to + s->n * sizeof(uint64_t);
@@ -352,7 +352,7 @@ uint8_t *tracer_contexts_put(
 		}
 		for (p = to, s = l->steps; s < end; s++) {
 			if (ky_likely(s->op == OP_COPY))
-				p = copy(p, (const uint8_t *)&from->v + s->offset, s->n);
+				p = copy_with_slack(p, (const uint8_t *)&from->v + s->offset, s->n);
 			else
 				p = put_special(s, p);
 		}
@@ -473,7 +473,7 @@ void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts 
 /* --- lists --- */
 
 /* Adds the context to the list. Returns false if it is unknown. */
-static bool compile(struct tracer_contexts *l, uint32_t kind, const char *argument)
+static bool compile_step(struct tracer_contexts *l, uint32_t kind, const char *argument)
 {
 	struct step *last = l->n_steps ? &l->steps[l->n_steps - 1] : NULL;
 	struct step s = {.kind = (uint8_t)kind};
@@ -521,7 +521,7 @@ static bool compile(struct tracer_contexts *l, uint32_t kind, const char *argume
 /*
  * Makes a list of the first n contexts. Writes the part of the original that they take to *ret_key.
  */
-static bool cut(struct ky_bytes list, uint32_t n, struct ky_bytes *ret_key)
+static bool cut_list(struct ky_bytes list, uint32_t n, struct ky_bytes *ret_key)
 {
 	struct ky_reader r = {.buf = list.data, .len = list.len};
 
@@ -533,7 +533,7 @@ static bool cut(struct ky_bytes list, uint32_t n, struct ky_bytes *ret_key)
 	return n && n <= KY_CTX_MAX && !r.error;
 }
 
-static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
+static struct tracer_contexts *compile_list(struct ky_bytes key, uint32_t n)
 {
 	struct ky_reader r = {.buf = key.data, .len = key.len};
 	size_t steps = n * sizeof(struct step);
@@ -552,7 +552,7 @@ static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
 		uint32_t kind = ky_read_u32(&r);
 		const char *argument = ky_read_str(&r);
 
-		if (!compile(l, kind, argument)) {
+		if (!compile_step(l, kind, argument)) {
 			l->n = 0; /* kept as unknown, so that it is not compiled again */
 			break;
 		}
@@ -570,12 +570,12 @@ const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint3
 	struct tracer_contexts *l;
 	struct ky_bytes key;
 
-	if (!cut(list, n, &key))
+	if (!cut_list(list, n, &key))
 		return NULL;
 	for (l = lists.first; l; l = l->next)
 		if (l->key.len == key.len && !memcmp(l->key.data, key.data, key.len))
 			break;
-	l = l ? l : make(key, n);
+	l = l ? l : compile_list(key, n);
 	return l && l->n ? l : NULL;
 }
 

@@ -44,7 +44,7 @@ static void (*setxid_of_libc)(int, siginfo_t *, void *) KY_WRITTEN_EARLY;
 static __thread KY_THREAD_TLS bool follows;
 
 /* pid: of a process's first thread; 0: of the caller. Returns false if it cannot be had. */
-static bool get(pid_t pid, struct capabilities *ret)
+static bool get_capabilities(pid_t pid, struct capabilities *ret)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, pid};
 
@@ -63,7 +63,7 @@ static bool take_from_main(struct capabilities *ret)
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct capabilities own;
 
-	if (!get(getpid(), ret) || !get(0, &own))
+	if (!get_capabilities(getpid(), ret) || !get_capabilities(0, &own))
 		return false;
 	return are_equal(ret, &own) || syscall(SYS_capset, &head, ret->data) == 0;
 }
@@ -102,7 +102,7 @@ static bool await_main(void)
 	return false;
 }
 
-static void follow(int signal, siginfo_t *info, void *context)
+static void follow_setxid(int signal, siginfo_t *info, void *context)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	const struct capabilities none = {0};
@@ -115,7 +115,7 @@ static void follow(int signal, siginfo_t *info, void *context)
 	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
 	setxid_of_libc(signal, info, context);
 	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	if (get(0, &after) && are_equal(&before, &after))
+	if (get_capabilities(0, &after) && are_equal(&before, &after))
 		return;
 	if (!await_main() || !take_from_main(&before))
 		syscall(SYS_capset, &head, none.data); /* keep none that main may have lost */
@@ -128,7 +128,7 @@ static void on_setxid(int signal, siginfo_t *info, void *context)
 
 	if (follows && (tracer.filtered_early || !tracer_is_filtered()) &&
 		get_users(getpid(), users))
-		follow(signal, info, context);
+		follow_setxid(signal, info, context);
 	else
 		setxid_of_libc(signal, info, context);
 	errno = saved;

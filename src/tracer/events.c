@@ -45,7 +45,7 @@ static bool make_room(void)
 /*
  * Encodes the description into scratch, or the name alone if it is too large. Returns its length.
  */
-static size_t describe(const struct kymo_event *ev)
+static size_t encode_description(const struct kymo_event *ev)
 {
 	struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch) - 1024};
 
@@ -63,7 +63,7 @@ static size_t describe(const struct kymo_event *ev)
 static uint64_t signature(const struct kymo_event *ev)
 {
 	/* All queries and links count as equal. */
-	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev) : 0;
+	size_t n = ev->kind == KYMO_EVENT_PLAIN ? encode_description(ev) : 0;
 
 	return ky_hash64_add(KY_HASH64_BASIS, scratch, n);
 }
@@ -109,7 +109,7 @@ static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_kn
 	return &tracer.events[tracer.n_events++];
 }
 
-static bool usable(const struct kymo_event *ev)
+static bool is_usable_event(const struct kymo_event *ev)
 {
 	return ev && ev->size >= sizeof(*ev) && ev->state && !ev->state->record &&
 	       (ev->kind == KYMO_EVENT_PLAIN || ev->kind == KYMO_EVENT_QUERY ||
@@ -151,7 +151,7 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		 * An event that has `record` is listed twice: it was inlined, or is in the headers
 		 * of several sources.
 		 */
-		if (!usable(*p))
+		if (!is_usable_event(*p))
 			continue;
 		e = find_entry(*p, &known);
 		if (!e) {
@@ -240,7 +240,7 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 
 		if (!ev || ev->kind != KYMO_EVENT_PLAIN || !any_rule_matches(rules, n_rules, ev))
 			continue;
-		desc.len = (uint32_t)describe(ev);
+		desc.len = (uint32_t)encode_description(ev);
 		if (desc.len + 2 * sizeof(uint32_t) > list->cap - list->len)
 			return;
 		ky_write_u32(list, *index);

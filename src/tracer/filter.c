@@ -107,7 +107,7 @@ static bool find_context(const char *name, struct ky_filter_context *ret)
 
 /* --- the filters of a set --- */
 
-static void learn(struct tracer_set *s, uint32_t number, struct ky_bytes program)
+static void add_program(struct tracer_set *s, uint32_t number, struct ky_bytes program)
 {
 	const void *bytes = keep_bytes(program.data, program.len);
 
@@ -127,7 +127,7 @@ void tracer_filters_learn(struct tracer_set *s, const struct ky_app_filters *msg
 		struct ky_bytes program = ky_read_bytes(&r);
 
 		if (!r.error)
-			learn(s, number, program);
+			add_program(s, number, program);
 	}
 }
 

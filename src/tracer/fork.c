@@ -10,8 +10,8 @@
  * the parent's rings, and the page `home` below. So a child that nobody resets (raw clone(),
  * _Fork()) records nothing, and tracer_is_raw_child() recognises it.
  *
- * The child of fork() is a process of its own: reset() drops all that is the parent's, in an order
- * that its comments justify, and then it registers as itself.
+ * The child of fork() is a process of its own: reset_process() drops all that is the parent's, in
+ * an order that its comments justify, and then it registers as itself.
  */
 #include <sys/mman.h>
 
@@ -91,7 +91,7 @@ static bool reset_conns(void)
 }
 
 /* is_child: of fork. Returns what reset_conns() returns. */
-static bool reset(bool is_child)
+static bool reset_process(bool is_child)
 {
 	bool connected = reset_conns(); /* descriptors only: the sets still exist */
 
@@ -122,7 +122,7 @@ static bool may_start_thread(void)
 /* In the only thread of the process. */
 void tracer_register_again(bool is_child)
 {
-	bool connected = reset(is_child);
+	bool connected = reset_process(is_child);
 
 	tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
 		     tracer_statedump_ensure_thread() < 0;

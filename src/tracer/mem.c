@@ -21,7 +21,7 @@ static struct {
 	struct chunk *wiped_full, *wiped_free;
 } mem KY_WRITTEN_EARLY;
 
-static void *map(size_t size)
+static void *map_private(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +35,7 @@ static void *alloc_plain(size_t size)
 
 	if (size > mem.plain.size - mem.plain.used) {
 		size_t want = KY_MAX(CHUNK, ky_align_up(size, 4096));
-		char *base = map(want);
+		char *base = map_private(want);
 
 		if (!base)
 			return NULL;
@@ -58,7 +58,7 @@ static void *alloc_wiped(size_t size)
 			return NULL;
 		c->used = 0;
 		c->size = KY_MAX(CHUNK, ky_align_up(size, 4096));
-		c->base = map(c->size);
+		c->base = map_private(c->size);
 		if (!c->base)
 			return NULL;
 		/*

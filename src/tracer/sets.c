@@ -112,7 +112,7 @@ static size_t size_of_base(const struct tracer_set *s)
 	return (size_t)(s->in_parts ? s->set.geo.ctl_offset : s->set.geo.total_size);
 }
 
-static void unmap(struct tracer_set *s)
+static void unmap_set(struct tracer_set *s)
 {
 	struct ky_set *set = &s->set;
 
@@ -157,7 +157,7 @@ static int map_set(struct tracer_set *s, int rings_fd, int consumed_fd)
 		ret = map_slot(s, 0);
 	}
 	if (ret < 0)
-		unmap(s);
+		unmap_set(s);
 	return ret;
 }
 
@@ -585,7 +585,7 @@ static void switch_off(struct ky_hook *h)
 }
 
 /* Retires a hook: it is not used again before it is certain that no thread holds it. */
-static void retire(struct ky_hook *h)
+static void retire_hook(struct ky_hook *h)
 {
 	switch_off(h);
 	h->mapped = HOOK_RETIRED;
@@ -619,9 +619,9 @@ void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg)
 			break;
 		for (struct ky_hook *h = tracer.events[index].hooks; h; h = h->next)
 			if (h->mapped == HOOK_MAPPED && h->set == &s->set) {
-				retire(h);
+				retire_hook(h);
 				if (h->heir)
-					retire(h->heir);
+					retire_hook(h->heir);
 			}
 		tracer_event_update(&tracer.events[index]);
 	}
@@ -663,14 +663,14 @@ int tracer_set_stop(struct tracer_conn *conn, uint32_t id)
 
 static int drop(struct tracer_set *s)
 {
-	for_each_hook(s, retire);
+	for_each_hook(s, retire_hook);
 	s->set.started = 0;
 	tracer_statedump_forget_set(s);
 	__atomic_store_n(
 		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
 	if (free_retired(s)) {
 		clear_tables(s);
-		unmap(s);
+		unmap_set(s);
 	} else {
 		tracer_debug("a thread never left a ring set: its memory stays mapped");
 		s->zombie = true;
@@ -743,7 +743,7 @@ void tracer_sets_reset(bool is_child)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		if (!is_child || !tracer.has_rseq)
-			unmap(&tracer_sets[i]);
+			unmap_set(&tracer_sets[i]);
 		memset(&tracer_sets[i], 0, sizeof(tracer_sets[i]));
 	}
 	tracer.n_sets = 0;

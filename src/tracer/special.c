@@ -5,7 +5,7 @@
 #include "tracer/filter.h"
 #include "tracer/trigger.h"
 
-static inline bool passes(struct ky_hook *hook, const void *payload, size_t len,
+static inline bool passes_filters(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	/* Acquire: pairs with the release in tracer_filters_set. */
@@ -33,14 +33,14 @@ void tracer_record_passed(struct ky_hook *hook, const void *payload, size_t len,
 void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	if (passes(hook, payload, len, pieces, n_pieces))
+	if (passes_filters(hook, payload, len, pieces, n_pieces))
 		record_passed(hook, payload, len, pieces, n_pieces);
 }
 
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	if (passes(hook, payload, len, pieces, n_pieces))
+	if (passes_filters(hook, payload, len, pieces, n_pieces))
 		ky_record_lost(hook, KY_LOST_REFUSED);
 }
 
@@ -125,7 +125,7 @@ static __attribute__((noinline)) void filtered_flat_slow(
 {
 	if (ky_unlikely(!hook->n_special))
 		ky_record_flat(event, payload, hook, len);
-	else if (passes(hook, payload, len, NULL, 0))
+	else if (passes_filters(hook, payload, len, NULL, 0))
 		passed_flat(hook, payload, len);
 }
 
@@ -134,7 +134,7 @@ static __attribute__((noinline)) void filtered_word_slow(
 {
 	if (ky_unlikely(!hook->n_special))
 		ky_record_word(event, value, hook, len);
-	else if (passes(hook, &value, len, NULL, 0))
+	else if (passes_filters(hook, &value, len, NULL, 0))
 		passed_word(hook, value, len);
 }
 

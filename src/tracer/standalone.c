@@ -52,7 +52,7 @@ struct launcher {
  * Writes the message. stderr may have no reader: the application neither waits for one nor ends by
  * the signal, which is sent to this thread and blocked.
  */
-static void complain(const char *dir, const char *why)
+static void report_untraced(const char *dir, const char *why)
 {
 	static char line[PIPE_BUF]; /* a longer write may block even if poll() reports room */
 	struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -205,7 +205,7 @@ static int run_launcher(void *arg)
  * launcher's parent: it runs in our memory, on its own stacks, and this thread stands still
  * meanwhile.
  */
-static bool launch(const char *trace, char *const *argv)
+static bool spawn_companion(const char *trace, char *const *argv)
 {
 	struct launcher *l = tracer_alloc(sizeof(*l), false);
 	int status = NOT_READY;
@@ -221,9 +221,10 @@ static bool launch(const char *trace, char *const *argv)
 	if (pid > 0 && waitpid(pid, &status, __WALL) == pid)
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 	if (status == NOT_READY)
-		complain(trace, "its companion process cannot be started, or does not get ready");
+		report_untraced(
+			trace, "its companion process cannot be started, or does not get ready");
 	else if (status == CANNOT_EXEC)
-		complain(trace, "its companion, the command 'kymo', cannot be executed");
+		report_untraced(trace, "its companion, the command 'kymo', cannot be executed");
 	return status == READY;
 }
 
@@ -234,7 +235,7 @@ static bool start_companion(const char *trace)
 	size_t n = 2;
 
 	if (!find_program()) {
-		complain(trace, "the command 'kymo' is not installed");
+		report_untraced(trace, "the command 'kymo' is not installed");
 		return false;
 	}
 	if (rules && *rules) {
@@ -242,7 +243,7 @@ static bool start_companion(const char *trace)
 		argv[n++] = (char *)rules;
 	}
 	argv[n] = (char *)trace;
-	return launch(trace, argv);
+	return spawn_companion(trace, argv);
 }
 
 bool tracer_standalone(struct tracer_conn *conn)
@@ -255,13 +256,13 @@ bool tracer_standalone(struct tracer_conn *conn)
 	memcpy(entry, ENTRY, sizeof(ENTRY));
 	trace = make_absolute(given);
 	if (!trace) {
-		complain(given, "its path is too long");
+		report_untraced(given, "its path is too long");
 	} else {
 		found = find_companion(trace, conn);
 		if (!found && start_companion(trace)) {
 			found = find_companion(trace, conn);
 			if (!found)
-				complain(trace,
+				report_untraced(trace,
 					"the recording there is another user's, or just ending");
 		}
 	}

@@ -78,7 +78,7 @@ static bool is_of(const struct slot *s, const struct key *key)
 }
 
 /* Returns the link that leads to the key's slot, or to none. */
-static uint32_t *find(const struct key *key)
+static uint32_t *find_slot(const struct key *key)
 {
 	uint32_t *at = &values.buckets[key->hash % N_BUCKETS];
 
@@ -87,7 +87,7 @@ static uint32_t *find(const struct key *key)
 	return at;
 }
 
-static void release(uint32_t *at)
+static void unlink_slot(uint32_t *at)
 {
 	uint32_t number = *at;
 	struct slot *s = &values.slots[number - 1];
@@ -127,7 +127,7 @@ static void forget_lost(const struct key *key)
 		}
 }
 
-static void lose(const struct key *key, const struct kymo_event *event)
+static void note_lost(const struct key *key, const struct kymo_event *event)
 {
 	forget_lost(key);
 	if (values.n_lost == LOST_MAX)
@@ -191,7 +191,7 @@ static struct kymo_statedump dump = {sizeof(dump), 0, dump_values, NULL};
 
 /* --- functions for applications --- */
 
-static bool prepare(void)
+static bool prepare_values(void)
 {
 	if (!values.slots)
 		values.slots = tracer_alloc(TRACER_STATE_KEYS * sizeof(*values.slots), false);
@@ -208,12 +208,12 @@ static void keep_state(
 	uint32_t number;
 
 	make_key(&key, event, strlen(event->name), record + SINCE, key_len);
-	if (prepare() && key_len <= KEY_MAX) {
-		number = *find(&key);
+	if (prepare_values() && key_len <= KEY_MAX) {
+		number = *find_slot(&key);
 		s = number ? &values.slots[number - 1] : add_slot(&key);
 	}
 	if (!s) {
-		lose(&key, event);
+		note_lost(&key, event);
 		return;
 	}
 	forget_lost(&key);
@@ -254,15 +254,15 @@ __attribute__((visibility("default"))) void kymo_app_state_end(const struct kymo
 	flatten(bytes, sizeof(bytes), pieces, n_pieces);
 	make_key(&key, event, name_len, bytes, len);
 	tracer_lock(&old);
-	at = find(&key);
+	at = find_slot(&key);
 	if (*at)
-		release(at);
+		unlink_slot(at);
 	forget_lost(&key);
 	tracer_unlock(&old);
 	errno = saved;
 }
 
-static bool has(const struct kymo_object *object, const struct kymo_event *event)
+static bool has_event(const struct kymo_object *object, const struct kymo_event *event)
 {
 	const struct kymo_event *const *e = object->begin;
 
@@ -275,12 +275,12 @@ void tracer_state_forget_object(const struct kymo_object *object)
 {
 	for (uint32_t i = 0; i < N_BUCKETS && values.n_used; i++)
 		for (uint32_t *at = &values.buckets[i]; *at;)
-			if (has(object, values.slots[*at - 1].event))
-				release(at);
+			if (has_event(object, values.slots[*at - 1].event))
+				unlink_slot(at);
 			else
 				at = &values.slots[*at - 1].next;
 	for (uint32_t i = 0; i < values.n_lost;)
-		if (has(object, values.lost[i].event))
+		if (has_event(object, values.lost[i].event))
 			values.lost[i] = values.lost[--values.n_lost];
 		else
 			i++;

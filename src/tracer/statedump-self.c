@@ -104,7 +104,7 @@ struct payload {
 	size_t len;
 };
 
-static void put(struct payload *p, const void *data, size_t n)
+static void put_payload(struct payload *p, const void *data, size_t n)
 {
 	if (n > sizeof(p->bytes) - KYMO_SCRATCH_SLACK - p->len)
 		return;
@@ -114,27 +114,27 @@ static void put(struct payload *p, const void *data, size_t n)
 
 static void put_u64(struct payload *p, uint64_t v)
 {
-	put(p, &v, sizeof(v));
+	put_payload(p, &v, sizeof(v));
 }
 
 static void put_u32(struct payload *p, uint32_t v)
 {
-	put(p, &v, sizeof(v));
+	put_payload(p, &v, sizeof(v));
 }
 
 static void put_u8(struct payload *p, uint8_t v)
 {
-	put(p, &v, sizeof(v));
+	put_payload(p, &v, sizeof(v));
 }
 
 static void put_string(struct payload *p, const char *s)
 {
-	put(p, s, strlen(s));
+	put_payload(p, s, strlen(s));
 	put_u8(p, 0);
 }
 
 /* Records an event. only: NULL for all sets that the event is enabled in. */
-static void record(enum own which, const struct tracer_mask *only, const struct payload *p)
+static void record_own(enum own which, const struct tracer_mask *only, const struct payload *p)
 {
 	const struct kymo_event *event = &events[which];
 
@@ -197,7 +197,7 @@ static bool take_build_id(const struct tracer_note *note, void *module)
 	return true;
 }
 
-static void describe(const struct dl_phdr_info *info, struct module *m)
+static void describe_module(const struct dl_phdr_info *info, struct module *m)
 {
 	ElfW(Addr) begin = (ElfW(Addr)) - 1, end = 0;
 
@@ -232,7 +232,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *list)
 	memset(m, 0, n);
 	memcpy(m->name, name, len);
 	m->size = n;
-	describe(info, m);
+	describe_module(info, m);
 	l->len += n;
 	return 0;
 }
@@ -266,7 +266,7 @@ void tracer_self_before_fork(void)
  * Updates the list that is not `known`; leaves out what exceeds 16 MiB. Returns NULL if allocation
  * fails.
  */
-static struct list *collect(void)
+static struct list *collect_modules(void)
 {
 	struct list *l = modules.known == &modules.lists[0] ? &modules.lists[1] : &modules.lists[0];
 
@@ -383,20 +383,20 @@ static void record_module(const struct module *m, bool load, const struct tracer
 	put_u8(&p, m->is_pic);
 	put_u8(&p, m->n_build_id > 0);
 	put_u8(&p, linked);
-	record(load ? LIB_LOAD : DUMP_BIN_INFO, only, &p);
+	record_own(load ? LIB_LOAD : DUMP_BIN_INFO, only, &p);
 	if (m->n_build_id) {
 		p.len = 0;
 		put_u64(&p, m->baddr);
 		put_u32(&p, m->n_build_id);
-		put(&p, m->build_id, m->n_build_id);
-		record(load ? LIB_BUILD_ID : DUMP_BUILD_ID, only, &p);
+		put_payload(&p, m->build_id, m->n_build_id);
+		record_own(load ? LIB_BUILD_ID : DUMP_BUILD_ID, only, &p);
 	}
 	if (linked) {
 		p.len = 0;
 		put_u64(&p, m->baddr);
 		put_u32(&p, crc);
 		put_string(&p, link);
-		record(load ? LIB_DEBUG_LINK : DUMP_DEBUG_LINK, only, &p);
+		record_own(load ? LIB_DEBUG_LINK : DUMP_DEBUG_LINK, only, &p);
 	}
 }
 
@@ -407,10 +407,10 @@ static void record_procname(const struct tracer_mask *only)
 
 	tracer_process_name(name, sizeof(name));
 	put_string(&p, name);
-	record(DUMP_PROCNAME, only, &p);
+	record_own(DUMP_PROCNAME, only, &p);
 }
 
-static bool has(const struct list *l, const struct module *wanted)
+static bool has_module(const struct list *l, const struct module *wanted)
 {
 	const struct module *m;
 
@@ -427,13 +427,13 @@ static void record_changes(const struct list *before, const struct list *now)
 
 	for_each_module(m, before)
 	{
-		if (has(now, m))
+		if (has_module(now, m))
 			continue;
 		p.len = 0;
 		put_u64(&p, m->baddr);
-		record(LIB_UNLOAD, NULL, &p);
+		record_own(LIB_UNLOAD, NULL, &p);
 	}
-	for_each_module(m, now) if (!has(before, m)) record_module(m, true, NULL);
+	for_each_module(m, now) if (!has_module(before, m)) record_module(m, true, NULL);
 }
 
 static int read_turn(struct dl_phdr_info *info, size_t size, void *turn)
@@ -458,7 +458,7 @@ void tracer_self_look(void)
 	ask_linker(read_turn, &turn);
 	if (before && before->turn == turn)
 		return;
-	modules.known = collect();
+	modules.known = collect_modules();
 	if (!before || !modules.known)
 		return;
 	tracer_give_lock();
@@ -483,12 +483,12 @@ void tracer_self_dump(const struct tracer_mask *only)
 	if (!wants_dump(only) || modules.linker == STUCK)
 		return;
 	tracer_self_look();
-	l = modules.known ? modules.known : collect();
+	l = modules.known ? modules.known : collect_modules();
 	tracer_give_lock();
-	record(DUMP_START, only, &nothing);
+	record_own(DUMP_START, only, &nothing);
 	record_procname(only);
 	if (l)
 		for_each_module(m, l) record_module(m, false, only);
-	record(DUMP_END, only, &nothing);
+	record_own(DUMP_END, only, &nothing);
 	tracer_take_lock();
 }

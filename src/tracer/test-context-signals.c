@@ -82,7 +82,7 @@ static struct sample make_sample(const uint32_t *kinds, uint32_t n)
 }
 
 /* Puts contexts as for a record: as kept, if they are kept. */
-static void put(const struct sample *s)
+static void put_and_compare(const struct sample *s)
 {
 	uint8_t room[64 + KYMO_SCRATCH_SLACK];
 
@@ -98,9 +98,9 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	(void)info;
 	step++;
 	if (step == first)
-		put(&thread_only);
+		put_and_compare(&thread_only);
 	if (step == second)
-		put(&ids);
+		put_and_compare(&ids);
 	if (step >= first && step >= second)
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 }
@@ -118,19 +118,19 @@ static bool interrupt_at(int a, int b, bool stale)
 {
 	bool all;
 
-	put(&thread_only);
+	put_and_compare(&thread_only);
 	if (stale)
 		kymo_contexts_invalidate();
 	step = 0;
 	first = a;
 	second = b;
 	set_trap_flag();
-	put(&ids);
+	put_and_compare(&ids);
 	all = step >= a;
 	first = second = 0; /* the next step is the last */
-	put(&ids);
-	put(&thread_only);
-	put(&ids);
+	put_and_compare(&ids);
+	put_and_compare(&thread_only);
+	put_and_compare(&ids);
 	return all;
 }
 

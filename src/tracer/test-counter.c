@@ -54,7 +54,7 @@ static void make_page(uint16_t width, int64_t offset, uint64_t value)
 	n_reads = n_changes = 0;
 }
 
-static void expect(uint64_t want)
+static void expect_count(uint64_t want)
 {
 	uint64_t got = 0;
 
@@ -75,7 +75,7 @@ static void test_page(void **unused)
 {
 	(void)unused;
 	make_page(48, 1000, 234);
-	expect(1234);
+	expect_count(1234);
 	assert_int_equal(asked, 2);
 }
 
@@ -84,17 +84,17 @@ static void test_width(void **unused)
 {
 	(void)unused;
 	make_page(48, 1000, UINT64_C(0xffffffffff9c)); /* -100 in 48 bits */
-	expect(900);
+	expect_count(900);
 	make_page(48, INT64_C(1) << 47, UINT64_C(0x800000000005));
-	expect(5);
+	expect_count(5);
 	make_page(48, 0, UINT64_C(0xabcd000000000005)); /* bits above the width have no meaning */
-	expect(5);
+	expect_count(5);
 	make_page(48, -50, UINT64_C(0x7fffffffffff));
-	expect((UINT64_C(1) << 47) - 51);
+	expect_count((UINT64_C(1) << 47) - 51);
 	make_page(40, 10, (UINT64_C(1) << 40) - 1);
-	expect(9);
+	expect_count(9);
 	make_page(64, 10, UINT64_MAX);
-	expect(9);
+	expect_count(9);
 }
 
 static void test_change_meanwhile(void **unused)
@@ -102,12 +102,12 @@ static void test_change_meanwhile(void **unused)
 	(void)unused;
 	make_page(48, 1000, 234);
 	n_changes = 1;
-	expect(2007);
+	expect_count(2007);
 	assert_int_equal(n_reads, 2);
 	assert_int_equal(asked, 3);
 	make_page(48, 1000, 234);
 	n_changes = 3;
-	expect(4007);
+	expect_count(4007);
 	assert_int_equal(n_reads, 4);
 }
 

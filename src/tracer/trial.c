@@ -167,7 +167,7 @@ static struct {
  */
 static char asker_stack[16384] __attribute__((aligned(1)));
 
-static int ask(void *unused)
+static int ask_if_filtered(void *unused)
 {
 	(void)unused;
 	asker.filtered = tracer_is_filtered();
@@ -188,7 +188,7 @@ bool tracer_has_become_filtered(void)
 	 */
 	asker.answered = false;
 	asker.lives = 1;
-	if (clone(ask, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
+	if (clone(ask_if_filtered, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
 		return true;
 	while (__atomic_load_n(&asker.lives, __ATOMIC_ACQUIRE))
 		syscall(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);

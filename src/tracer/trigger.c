@@ -135,7 +135,7 @@ static void freeze_session(const struct tracer_set *of, uint32_t number)
 }
 
 /* Says for people which thread has fired, and how long its span was. */
-static void describe(struct ky_set_freeze *f, uint64_t ns)
+static void note_firing_thread(struct ky_set_freeze *f, uint64_t ns)
 {
 	/* A filter may kill for these calls. */
 	uint64_t who = tracer.filtered ? 0 : (uint64_t)(uint32_t)getpid() << 32 | kymo_thread_id();
@@ -176,7 +176,7 @@ static void wake_listener(void)
  * Returns a mask of the triggers that fire now, of those whose condition is met, and sets
  * *ret_freezing to one that freezes, if there is one.
  */
-static uint64_t fire(
+static uint64_t fire_met(
 	const struct tracer_triggers *t, uint64_t met, void *base, uint32_t *ret_freezing)
 {
 	uint64_t fired = 0;
@@ -204,14 +204,14 @@ static __attribute__((cold, noinline)) bool handle_met(const struct tracer_trigg
 
 	if (!set || !enter_set(set))
 		return true;
-	fired = ky_hook_is_active(hook) ? fire(t, met, set->base, &freezing) : 0;
+	fired = ky_hook_is_active(hook) ? fire_met(t, met, set->base, &freezing) : 0;
 	if (!fired) {
 		leave_set(set);
 		return true;
 	}
 	if (freezing != UINT32_MAX)
 		freeze_session(ky_container_of(set, struct tracer_set, set), freezing);
-	describe(ky_freeze_of(set->base), ns);
+	note_firing_thread(ky_freeze_of(set->base), ns);
 	record_exempt(hook, payload, len, pieces, n_pieces);
 	for (uint32_t i = 0; i < KY_SET_TRIGGERS; i++)
 		if (fired >> i & 1)
