@@ -7,11 +7,6 @@
  */
 #define SETTLE_TRIES 1000
 
-static uint64_t fetch(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 static uint64_t fetch_head(const struct ky_drain *d)
 {
 	/*
@@ -60,7 +55,7 @@ static bool spreads(const struct ky_drain *d)
  */
 static uint64_t block_after(const struct ky_drain *d, uint64_t start)
 {
-	uint64_t next = spreads(d) ? fetch(&block_entry(d, start)->next) : 0;
+	uint64_t next = spreads(d) ? ky_ring_load(&block_entry(d, start)->next) : 0;
 
 	if (!next)
 		next = start + d->block_size;
@@ -96,8 +91,8 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
 	uint64_t pos = block_start(d, consumed);
 	const struct ky_block_entry *entry = block_entry(d, pos);
 
-	return ky_drain_resume(
-		d, pos, pos ? fetch(&entry->begin_count) : 0, pos ? fetch(&entry->begin_ts) : 0);
+	return ky_drain_resume(d, pos, pos ? ky_ring_load(&entry->begin_count) : 0,
+		pos ? ky_ring_load(&entry->begin_ts) : 0);
 }
 
 /* More events than a ring can lose between two looks that are hours apart, at 5 ns each. */
@@ -116,7 +111,7 @@ static void look_at_lost(struct ky_drain *d)
 
 	d->resumed = false;
 	for (unsigned int i = 0; i < KY_LOST_REASONS; i++) {
-		uint64_t seen = fetch(&d->ctl->lost[i]), more = seen - d->lost_seen[i];
+		uint64_t seen = ky_ring_load(&d->ctl->lost[i]), more = seen - d->lost_seen[i];
 
 		d->lost_seen[i] = seen;
 		if (more <= max)
@@ -138,9 +133,9 @@ static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 	for (unsigned int i = 0; i < SETTLE_TRIES && !d->settled; i++) {
 		bool moves;
 
-		d->head_ts = fetch(&d->ctl->last_ts);
+		d->head_ts = ky_ring_load(&d->ctl->last_ts);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		moves = d->is_thread && fetch(&d->ctl->moving);
+		moves = d->is_thread && ky_ring_load(&d->ctl->moving);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		again = fetch_head(d);
 		d->settled = again == word && (!moves || word == moving_head);
@@ -214,14 +209,14 @@ static uint64_t first_record_ts(const struct ky_drain_piece *p)
 static void fetch_owner(struct ky_owner *to, const struct ky_owner *from)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(to->words); i++)
-		to->words[i] = fetch(&from->words[i]);
+		to->words[i] = ky_ring_load(&from->words[i]);
 }
 
 /*
  * Describes the piece from our position to `end`. Its last record has clock ts and number `count`.
  */
-static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_t end, uint64_t ts,
-	uint64_t count)
+static void describe_piece(const struct ky_drain *d, struct ky_drain_piece *p, uint64_t end,
+	uint64_t ts, uint64_t count)
 {
 	uint64_t ring_mask = (uint64_t)d->n_blocks * d->block_size - 1;
 
@@ -251,7 +246,7 @@ static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 {
 	uint64_t start = block_start(d, d->pos), after = block_after(d, start);
 	const struct ky_block_entry *entry = block_entry(d, after);
-	uint64_t used = fetch(&block_entry(d, start)->used);
+	uint64_t used = ky_ring_load(&block_entry(d, start)->used);
 	uint64_t end = start + KY_MIN(used, KY_BLOCK_LIMIT(d->block_size));
 
 	if (!after)
@@ -261,7 +256,8 @@ static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 		d->pos = after;
 		return false;
 	}
-	describe(d, p, end, fetch(&entry->begin_ts), fetch(&entry->begin_count));
+	describe_piece(
+		d, p, end, ky_ring_load(&entry->begin_ts), ky_ring_load(&entry->begin_count));
 	p->next = after;
 	return true;
 }
@@ -274,7 +270,7 @@ bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_
 	}
 	if (d->quarantined || !partial || !d->settled || d->pos >= d->head)
 		return false;
-	describe(d, ret_piece, d->head, d->head_ts, d->head_count);
+	describe_piece(d, ret_piece, d->head, d->head_ts, d->head_count);
 	ret_piece->next = d->head;
 	return true;
 }
@@ -282,7 +278,7 @@ bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_
 /* Returns the number of blocks that writers have entered before the one at pos. */
 static uint64_t block_number(const struct ky_drain *d, uint64_t pos)
 {
-	return spreads(d) ? fetch(&block_entry(d, pos)->number) : pos / d->block_size;
+	return spreads(d) ? ky_ring_load(&block_entry(d, pos)->number) : pos / d->block_size;
 }
 
 uint32_t ky_drain_ready(const struct ky_drain *d)

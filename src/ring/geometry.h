@@ -57,6 +57,12 @@ int ky_geometry_init(struct ky_geometry *g);
  */
 int ky_geometry_take(struct ky_geometry *g);
 
+/* Reads a word of a ring once: others may write it at the same time. */
+static inline uint64_t ky_ring_load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 /* Returns the largest payload of one record: what an empty block holds behind a long header. */
 static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
 {

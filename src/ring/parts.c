@@ -89,7 +89,8 @@ static bool extend_array(
 	return true;
 }
 
-static bool extend(struct ky_parts *p, const struct ky_geometry *g, unsigned int part, int fd)
+static bool extend_arrays(
+	struct ky_parts *p, const struct ky_geometry *g, unsigned int part, int fd)
 {
 	for (int array = 0; array < ARRAYS; array++)
 		if (!extend_array(p, g, part, array, fd))
@@ -103,7 +104,7 @@ const struct ky_part *ky_parts_extend(
 	const struct ky_part *found = ky_parts_find(p, slot);
 
 	for (unsigned int i = 0; !found && i <= ky_part_of(slot); i++)
-		if (!extend(p, g, i, fd))
+		if (!extend_arrays(p, g, i, fd))
 			return NULL;
 	return &p->part[ky_part_of(slot)];
 }
@@ -135,7 +136,7 @@ void ky_parts_advise(const struct ky_parts *p, const struct ky_geometry *g, int 
 	for_each_window(p, g, advice, advise);
 }
 
-static void unmap(void *address, size_t size, int unused)
+static void unmap_memory(void *address, size_t size, int unused)
 {
 	(void)unused;
 	munmap(address, size);
@@ -143,6 +144,6 @@ static void unmap(void *address, size_t size, int unused)
 
 void ky_parts_unmap(struct ky_parts *p, const struct ky_geometry *g)
 {
-	for_each_window(p, g, 0, unmap);
+	for_each_window(p, g, 0, unmap_memory);
 	memset(p, 0, sizeof(*p));
 }

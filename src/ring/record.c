@@ -406,7 +406,7 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 }
 
 /* Handles result r of a per-CPU writer. Called inside enter_set. */
-static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r)
+static int resolve_result(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r)
 {
 	uint32_t cpu = current_cpu();
 
@@ -419,9 +419,9 @@ static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r
 	return r == KY_WRITE_FULL ? change_block(hook, set, cpu, len) : KY_WRITE_RESTART;
 }
 #else
-#define current_cpu()		   0u
-#define resolve(hook, set, len, r) (r)
-#define note_use(set)		   ((void)(set))
+#define current_cpu()			  0u
+#define resolve_result(hook, set, len, r) (r)
+#define note_use(set)			  ((void)(set))
 #endif
 
 /* Counts a lost event in the ring that it was meant for. Called inside enter_set. */
@@ -464,7 +464,7 @@ static int write_again(struct ky_hook *hook, struct ky_set *set, ky_write_fn wri
 		ts = ky_clock_read(set->geo.clock);
 		r = write(hook, payload, len, pieces, n_pieces, ts);
 		if (r != KY_WRITE_DONE && r != KY_WRITE_RESTART)
-			r = resolve(hook, set, len, r);
+			r = resolve_result(hook, set, len, r);
 	}
 	return r;
 }

@@ -13,11 +13,6 @@ struct extent {
 	uint64_t last_ts;      /* not less than the clock of any record before the head */
 };
 
-static uint64_t fetch(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 /*
  * Copies words. Writers may be writing there: then the copy is useless, which the caller finds out
  * afterwards.
@@ -43,7 +38,7 @@ static bool read_extent(
 	e->oldest = __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
 	/* Acquire: pairs with the writers' publishing store. */
 	e->word = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
-	e->last_ts = fetch(&ctl->last_ts);
+	e->last_ts = ky_ring_load(&ctl->last_ts);
 	e->head = ky_head_pos(e->word, e->oldest);
 	return e->oldest <= UINT64_MAX / 2 && e->oldest % g->block_size == 0 &&
 	       e->head % g->block_size <= KY_BLOCK_LIMIT(g->block_size) &&
@@ -118,7 +113,8 @@ static uint64_t behind_emptied(
 		copied = ky_geometry_entry(g, copy, i, pos);
 		now = ky_geometry_entry(g, base, i, pos);
 		pos = block_after(g, copied, pos, e);
-		if (fetch(&now->claimed) == pos + 1 || fetch(&now->emptied) == pos + 1)
+		if (ky_ring_load(&now->claimed) == pos + 1 ||
+			ky_ring_load(&now->emptied) == pos + 1)
 			behind = pos;
 	}
 	return behind;
@@ -136,7 +132,8 @@ static uint64_t first_whole(
 	/* Pairs with the writers' release fence between `oldest` and what they overwrite. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* Never less than the control block's, which is stored later. */
-	oldest = KY_MAX(fetch(ky_geometry_oldest(g, base, i)), behind_emptied(g, base, copy, i, e));
+	oldest = KY_MAX(
+		ky_ring_load(ky_geometry_oldest(g, base, i)), behind_emptied(g, base, copy, i, e));
 	return oldest >= e->oldest && oldest % g->block_size == 0 ? oldest : UINT64_MAX;
 }
 
@@ -156,7 +153,7 @@ int ky_snapshot_ring(
 		ret = copy_blocks(g, base, copy, i, &e, fd);
 		if (ret == -EBADMSG)
 			return ret;
-		if (ret == -EAGAIN && fetch(&ctl->oldest) != e.oldest)
+		if (ret == -EAGAIN && ky_ring_load(&ctl->oldest) != e.oldest)
 			from = e.head;
 		if (ret == -EAGAIN)
 			continue;
@@ -164,7 +161,7 @@ int ky_snapshot_ring(
 		if (from > e.head)
 			continue;
 		for (unsigned int k = 0; k < KY_LOST_REASONS; k++)
-			own->lost[k] = fetch(&ctl->lost[k]);
+			own->lost[k] = ky_ring_load(&ctl->lost[k]);
 		own->head = e.word;
 		own->last_ts = e.last_ts;
 		return ky_drain_rejoin(d, from);

@@ -45,13 +45,13 @@ static void ring_free(struct ring *r)
 	free(r);
 }
 
-static struct ky_block_entry *entry(struct ring *r, uint64_t pos)
+static struct ky_block_entry *entry_at(struct ring *r, uint64_t pos)
 {
 	return ky_geometry_entry(&r->g, r->base, 1, pos);
 }
 
 /* Returns the position of the head. The rings here are written up to 4 GiB at most. */
-static uint64_t position(const struct ring *r)
+static uint64_t head_position(const struct ring *r)
 {
 	return (uint32_t)r->ctl->head;
 }
@@ -62,9 +62,9 @@ static bool change_block(struct ring *r, uint64_t pos)
 
 	if (next + BLOCK - BLOCKS * BLOCK > r->consumed && next + BLOCK > BLOCKS * BLOCK)
 		return false;
-	entry(r, pos)->used = pos % BLOCK;
-	entry(r, next)->begin_ts = r->ctl->last_ts;
-	entry(r, next)->begin_count = r->n_written;
+	entry_at(r, pos)->used = pos % BLOCK;
+	entry_at(r, next)->begin_ts = r->ctl->last_ts;
+	entry_at(r, next)->begin_count = r->n_written;
 	r->ctl->head = ky_head(next, r->n_written);
 	return true;
 }
@@ -72,7 +72,7 @@ static bool change_block(struct ring *r, uint64_t pos)
 /* Writes a record of a header, its own number as u64, and `extra` bytes. */
 static bool ring_write(struct ring *r, uint32_t extra)
 {
-	uint64_t pos = position(r);
+	uint64_t pos = head_position(r);
 	bool first = pos == 0;
 	uint32_t size = (first ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT) + 8 + extra;
 	uint8_t *to;
@@ -86,7 +86,7 @@ static bool ring_write(struct ring *r, uint32_t extra)
 			r->ctl->lost[KY_LOST_FULL]++;
 			return false;
 		}
-		pos = position(r);
+		pos = head_position(r);
 	}
 	r->clock += 10;
 	to = ky_geometry_data(&r->g, r->base, 1) + (pos & ky_geometry_ring_mask(&r->g));
@@ -101,7 +101,7 @@ static bool ring_write(struct ring *r, uint32_t extra)
 	return true;
 }
 
-static void consume(struct ring *r, const struct ky_drain_piece *p)
+static void take_piece(struct ring *r, const struct ky_drain_piece *p)
 {
 	ky_drain_take(&r->drain, p);
 	r->consumed = r->drain.pos;
@@ -135,7 +135,7 @@ static void test_partial(void **state)
 	assert_int_equal(p.begin_ts, 1000010);
 	assert_int_equal(p.end_ts, 1000030);
 	assert_ptr_equal(p.data, ky_geometry_data(&r->g, r->base, 1));
-	consume(r, &p);
+	take_piece(r, &p);
 	assert_false(ky_drain_next(&r->drain, true, &p));
 
 	/* continues in the middle of the block */
@@ -229,7 +229,7 @@ static void test_full_blocks(void **state)
 		assert_true(p.begin_ts >= ts && p.end_ts > p.begin_ts);
 		ts = p.end_ts;
 		events += p.n_events;
-		consume(r, &p);
+		take_piece(r, &p);
 	}
 	assert_false(ky_drain_next(&r->drain, false, &p));
 	/* the last block is full as well, but nobody has left it */
@@ -249,7 +249,7 @@ static void test_left_after_partial(void **state)
 	assert_true(ring_write(r, 0));
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
 	assert_true(ky_drain_next(&r->drain, true, &p));
-	consume(r, &p);
+	take_piece(r, &p);
 	assert_true(ring_write(r, LIMIT - 12));
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
 	assert_true(ky_drain_next(&r->drain, true, &p));
@@ -289,7 +289,7 @@ static void test_wrap_exact(void **state)
 			}
 			assert_int_equal(at, p.len + 4);
 			events += p.n_events;
-			consume(r, &p);
+			take_piece(r, &p);
 		}
 	}
 	assert_true(r->drain.pos > 10 * BLOCKS * BLOCK);
@@ -297,7 +297,7 @@ static void test_wrap_exact(void **state)
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
 	while (ky_drain_next(&r->drain, true, &p)) {
 		events += p.n_events;
-		consume(r, &p);
+		take_piece(r, &p);
 	}
 	assert_int_equal(events, r->n_written);
 	assert_int_equal(ky_drain_lost(&r->drain), lost);
@@ -344,11 +344,11 @@ static void test_hostile_table(void **state)
 
 	while (ring_write(r, 0))
 		;
-	entry(r, 0)->used = UINT64_MAX;
-	entry(r, BLOCK)->begin_ts = UINT64_MAX;
-	entry(r, BLOCK)->begin_count = UINT64_MAX;
-	entry(r, 2 * BLOCK)->begin_count = 0;
-	entry(r, BLOCK)->used = 0;
+	entry_at(r, 0)->used = UINT64_MAX;
+	entry_at(r, BLOCK)->begin_ts = UINT64_MAX;
+	entry_at(r, BLOCK)->begin_count = UINT64_MAX;
+	entry_at(r, 2 * BLOCK)->begin_count = 0;
+	entry_at(r, BLOCK)->used = 0;
 	r->ctl->lost[0] = 5;
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	r->ctl->lost[0] = 3;
@@ -392,7 +392,7 @@ static void test_scribble(void **state)
 		for (unsigned int i = 0; i < sizeof(*r->ctl) / 4; i++)
 			((uint32_t *)r->ctl)[i] = (uint32_t)rand() >> (rand() % 31);
 		for (unsigned int i = 0; i < BLOCKS * sizeof(struct ky_block_entry) / 4; i++)
-			((uint32_t *)entry(r, 0))[i] = (uint32_t)rand() >> (rand() % 31);
+			((uint32_t *)entry_at(r, 0))[i] = (uint32_t)rand() >> (rand() % 31);
 		/* mostly a possible head */
 		if (rand() % 100)
 			r->ctl->head = ky_head(
@@ -449,15 +449,15 @@ static void test_rejoin(void **state)
 
 	while (ring_write(r, 0))
 		;
-	before = entry(r, 2 * BLOCK)->begin_count;
+	before = entry_at(r, 2 * BLOCK)->begin_count;
 	ky_drain_init(&d, &r->g, r->base, 1);
 	assert_int_equal(ky_drain_rejoin(&d, 2 * BLOCK + 500), 0);
 	assert_int_equal(d.count, before);
 	assert_int_equal(ky_drain_look(&d, true), 0);
 	assert_true(ky_drain_next(&d, true, &p));
 	assert_int_equal(p.pos, 2 * BLOCK);
-	assert_int_equal(p.begin_ts, entry(r, 2 * BLOCK)->begin_ts);
-	assert_int_equal(p.n_events, entry(r, 3 * BLOCK)->begin_count - before);
+	assert_int_equal(p.begin_ts, entry_at(r, 2 * BLOCK)->begin_ts);
+	assert_int_equal(p.n_events, entry_at(r, 3 * BLOCK)->begin_count - before);
 	ring_free(r);
 }
 
@@ -558,9 +558,9 @@ static void test_beyond_32_bits(void **state)
 	struct ky_drain_piece p;
 
 	assert_int_equal(ky_drain_resume(&r->drain, pos, count, 77), 0);
-	entry(r, pos)->used = 100;
-	entry(r, pos + BLOCK)->begin_ts = 88;
-	entry(r, pos + BLOCK)->begin_count = count + 5;
+	entry_at(r, pos)->used = 100;
+	entry_at(r, pos + BLOCK)->begin_ts = 88;
+	entry_at(r, pos + BLOCK)->begin_count = count + 5;
 	r->ctl->last_ts = 99;
 	r->ctl->head = ky_head(pos + BLOCK + 50, count + 7);
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
@@ -589,8 +589,8 @@ static void test_snapshot_of_little(void **state)
 
 	(void)state;
 	memset(copy, 0xa5, r->g.total_size);
-	entry(r, 0)->used = 100;
-	entry(r, BLOCK)->used = UINT64_MAX; /* invalid */
+	entry_at(r, 0)->used = 100;
+	entry_at(r, BLOCK)->used = UINT64_MAX; /* invalid */
 	r->ctl->head = ky_head(2 * BLOCK + 20, 3);
 	assert_int_equal(ky_snapshot_ring(&d, &r->g, r->base, copy, 1, -1), 0);
 	assert_int_equal(data[103], 0);

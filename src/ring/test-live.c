@@ -57,7 +57,7 @@ struct worker {
 	pthread_t thread;
 };
 
-static void *map(size_t size)
+static void *map_shared_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -80,9 +80,9 @@ static struct live *live_new(uint32_t mode, uint32_t n_home)
 	};
 	assert_int_equal(ky_geometry_init(&l->set.geo), 0);
 	l->set.id = 1;
-	l->set.base = map(l->set.geo.total_size);
+	l->set.base = map_shared_memory(l->set.geo.total_size);
 	ky_parts_set_whole(&l->set.parts, l->set.base);
-	l->consumed = map(N_RINGS * sizeof(uint64_t));
+	l->consumed = map_shared_memory(N_RINGS * sizeof(uint64_t));
 	l->set.consumed = l->consumed;
 	l->set.used = calloc(N_RINGS, 1);
 	for (uint32_t i = 0; i < N_RINGS; i++)
@@ -103,7 +103,7 @@ static void live_free(struct live *l)
 }
 
 /* Binds the thread to one of the CPUs that may be used. */
-static void pin(uint32_t number)
+static void pin_thread(uint32_t number)
 {
 	cpu_set_t allowed, one;
 	int cpu = -1;
@@ -127,13 +127,13 @@ static bool is_enough(const struct live *l, uint64_t n)
 	       (n >= N_RECORDS && (!l->pinned || __atomic_load_n(&l->n_cut, __ATOMIC_RELAXED)));
 }
 
-static void *work(void *arg)
+static void *record_events(void *arg)
 {
 	struct worker *w = arg;
 	uint64_t *n = &w->live->emitted[w->number];
 
 	if (w->live->pinned)
-		pin(w->number);
+		pin_thread(w->number);
 	for (; !is_enough(w->live, *n); ++*n) {
 		struct payload p = {.writer = w->number, .seq = *n};
 
@@ -204,7 +204,7 @@ static void drain_ring(struct live *l, uint32_t i, bool partial)
 	__atomic_store_n(&l->consumed[i], d->pos, __ATOMIC_RELEASE);
 }
 
-static void *drain(void *arg)
+static void *drain_all(void *arg)
 {
 	struct live *l = arg;
 	bool last;
@@ -228,7 +228,7 @@ static void write_all(struct live *l, void *(*read)(void *live))
 	assert_int_equal(pthread_create(&reader, NULL, read, l), 0);
 	for (uint32_t i = 0; i < N_THREADS; i++) {
 		w[i] = (struct worker){.live = l, .number = i};
-		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+		assert_int_equal(pthread_create(&w[i].thread, NULL, record_events, &w[i]), 0);
 	}
 	for (uint32_t i = 0; i < N_THREADS; i++)
 		pthread_join(w[i].thread, NULL);
@@ -241,7 +241,7 @@ static void run_ring(uint32_t mode, uint32_t n_home)
 	struct live *l = live_new(mode, n_home);
 	uint64_t lost = 0, seen = 0;
 
-	write_all(l, drain);
+	write_all(l, drain_all);
 	for (uint32_t i = 0; i < N_RINGS; i++)
 		lost += ky_drain_lost(&l->drain[i]);
 	for (uint32_t i = 0; i < N_THREADS; i++)
@@ -327,7 +327,7 @@ static void run_overwrite(uint32_t mode)
 
 	l->set.geo.overwrite = 1;
 	l->pinned = true;
-	l->copy = map(l->set.geo.total_size);
+	l->copy = map_shared_memory(l->set.geo.total_size);
 	write_all(l, take_snapshots);
 	assert_true(l->n_events > 0);
 	assert_true(l->n_cut > 0);

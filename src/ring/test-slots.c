@@ -173,7 +173,7 @@ static void test_exhausted(void **state)
 	teardown(&f);
 }
 
-static const struct ky_block_entry *entry(struct fixture *f, uint32_t ring, uint64_t pos)
+static const struct ky_block_entry *entry_of_ring(struct fixture *f, uint32_t ring, uint64_t pos)
 {
 	return ky_geometry_entry(&f->set.geo, f->set.base, ring, pos);
 }
@@ -189,19 +189,19 @@ static void test_owners(void **state)
 	go(&m[0]);
 	come(&f, &m[1], 1, "second");
 	go(&m[1]);
-	assert_string_equal(entry(&f, 0, 0)->owner.name, "first");
-	assert_string_equal(entry(&f, 0, 4096)->owner.name, "first");
-	assert_string_equal(entry(&f, 0, 2 * 4096)->owner.name, "second");
-	assert_int_equal(entry(&f, 0, 0)->owner.tid, m[0].tid);
-	assert_int_equal(entry(&f, 0, 2 * 4096)->owner.tid, m[1].tid);
-	assert_int_equal(entry(&f, 0, 2 * 4096)->owner.pid, getpid());
-	assert_int_equal(entry(&f, 0, 2 * 4096)->begin_count, 300);
+	assert_string_equal(entry_of_ring(&f, 0, 0)->owner.name, "first");
+	assert_string_equal(entry_of_ring(&f, 0, 4096)->owner.name, "first");
+	assert_string_equal(entry_of_ring(&f, 0, 2 * 4096)->owner.name, "second");
+	assert_int_equal(entry_of_ring(&f, 0, 0)->owner.tid, m[0].tid);
+	assert_int_equal(entry_of_ring(&f, 0, 2 * 4096)->owner.tid, m[1].tid);
+	assert_int_equal(entry_of_ring(&f, 0, 2 * 4096)->owner.pid, getpid());
+	assert_int_equal(entry_of_ring(&f, 0, 2 * 4096)->begin_count, 300);
 	/* As if the owner was killed when it had claimed the slot: the block is empty. */
 	ctl(&f, 0)->head = ky_head(3 * 4096, 301);
 	ctl(&f, 0)->reserve = 3 * 4096 + 77;
 	come(&f, &m[2], 1, "third");
 	go(&m[2]);
-	assert_string_equal(entry(&f, 0, 3 * 4096)->owner.name, "third");
+	assert_string_equal(entry_of_ring(&f, 0, 3 * 4096)->owner.name, "third");
 	assert_int_equal((uint32_t)ctl(&f, 0)->head / 4096, 3);
 	teardown(&f);
 }

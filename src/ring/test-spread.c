@@ -76,7 +76,7 @@ static void read_piece(struct spread *s, const struct ky_drain_piece *piece)
 }
 
 /* Reads at most n pieces, and informs the writer. */
-static void consume(struct spread *s, bool partial, uint32_t n)
+static void consume_pieces(struct spread *s, bool partial, uint32_t n)
 {
 	struct ky_drain *d = &s->drain;
 	struct ky_drain_piece piece;
@@ -96,16 +96,16 @@ static void test_stays_home(void **state)
 	spread_setup(&s, HOME, BLOCKS);
 	for (int i = 0; i < 2000; i++) {
 		emit_n(&s, 100); /* less than half a block */
-		consume(&s, i % 3 == 0, UINT32_MAX);
+		consume_pieces(&s, i % 3 == 0, UINT32_MAX);
 	}
-	consume(&s, true, UINT32_MAX);
+	consume_pieces(&s, true, UINT32_MAX);
 	assert_int_equal(s.n_read, s.f.emitted[0]);
 	assert_int_equal(s.visited, (1u << HOME) - 1);
 	spread_teardown(&s);
 }
 
 /* Returns the number of events that are recorded until the first is discarded. */
-static uint64_t fill(struct spread *s)
+static uint64_t fill_until_lost(struct spread *s)
 {
 	uint64_t before = s->f.emitted[0], n_lost = lost(&s->f);
 
@@ -124,13 +124,13 @@ static void test_uses_all_blocks(void **state)
 		spread_setup(&s, HOME, BLOCKS);
 		for (uint32_t i = 0; i < start; i += 97) {
 			emit_n(&s, 97);
-			consume(&s, true, UINT32_MAX);
+			consume_pieces(&s, true, UINT32_MAX);
 		}
-		assert_true(fill(&s) >= (BLOCKS - 1) * (in_block - 2));
-		consume(&s, true, UINT32_MAX);
+		assert_true(fill_until_lost(&s) >= (BLOCKS - 1) * (in_block - 2));
+		consume_pieces(&s, true, UINT32_MAX);
 		assert_int_equal(s.n_read + lost(&s.f), s.f.emitted[0]);
-		assert_true(fill(&s) >= (BLOCKS - 1) * (in_block - 2));
-		consume(&s, true, UINT32_MAX);
+		assert_true(fill_until_lost(&s) >= (BLOCKS - 1) * (in_block - 2));
+		consume_pieces(&s, true, UINT32_MAX);
 		assert_int_equal(s.n_read + lost(&s.f), s.f.emitted[0]);
 		spread_teardown(&s);
 	}
@@ -141,13 +141,13 @@ static void test_returns_home(void **state)
 	struct spread s;
 
 	spread_setup(&s, HOME, BLOCKS);
-	fill(&s);
-	consume(&s, true, UINT32_MAX);
+	fill_until_lost(&s);
+	consume_pieces(&s, true, UINT32_MAX);
 	assert_int_equal(s.visited, (1u << BLOCKS) - 1);
 	for (int i = 0; i < 2 * (int)BLOCKS; i++) {
 		s.visited = i < 6 ? 0 : s.visited;
 		emit_n(&s, 100);
-		consume(&s, true, UINT32_MAX);
+		consume_pieces(&s, true, UINT32_MAX);
 	}
 	assert_int_equal(s.visited & ~((1u << HOME) - 1), 0);
 	spread_teardown(&s);
@@ -191,12 +191,12 @@ static void run_at_random(uint32_t n_home, uint32_t n_blocks, unsigned int seed)
 			n = 0;
 			break;
 		}
-		consume(&s, rand_r(&seed) % 2, (uint32_t)rand_r(&seed) % (n_blocks + 2));
+		consume_pieces(&s, rand_r(&seed) % 2, (uint32_t)rand_r(&seed) % (n_blocks + 2));
 		far = KY_MAX(far, s.drain.head - s.drain.pos);
 		if (!s.f.set.geo.overwrite && i % 100 == 0)
-			consume(&s, true, UINT32_MAX);
+			consume_pieces(&s, true, UINT32_MAX);
 	}
-	consume(&s, true, UINT32_MAX);
+	consume_pieces(&s, true, UINT32_MAX);
 	assert_int_equal(s.n_read + lost(&s.f), s.f.emitted[0]);
 	assert_true(far <= (KY_RING_LAPS - 1) * s.f.set.geo.data_stride);
 	spread_teardown(&s);
@@ -221,9 +221,9 @@ static void test_resume(void **state)
 	spread_setup(&s, HOME, BLOCKS);
 	for (int i = 0; i < 2000; i++) {
 		emit_n(&s, (uint32_t)(i * 37) % 400);
-		consume(&s, i % 3 == 0, (uint32_t)i % 5);
+		consume_pieces(&s, i % 3 == 0, (uint32_t)i % 5);
 		if (i % 7 == 0)
-			consume(&s, true, UINT32_MAX);
+			consume_pieces(&s, true, UINT32_MAX);
 		if (i % 2) {
 			struct ky_drain before = s.drain;
 
@@ -232,7 +232,7 @@ static void test_resume(void **state)
 				ky_drain_resume(&s.drain, before.pos, before.count, before.ts), 0);
 		}
 	}
-	consume(&s, true, UINT32_MAX);
+	consume_pieces(&s, true, UINT32_MAX);
 	assert_int_equal(lost(&s.f), 0);
 	assert_int_equal(s.n_read, s.f.emitted[0]);
 	spread_teardown(&s);

@@ -391,7 +391,7 @@ static bool go_to(pid_t pid, void *at, unsigned int visit, long *cs)
 	}
 }
 
-static void pin(pid_t pid, int cpu)
+static void pin_process(pid_t pid, int cpu)
 {
 	cpu_set_t set;
 
@@ -404,7 +404,7 @@ static void pin(pid_t pid, int cpu)
  * Acts as the daemon that takes the memory of the first block beyond the home blocks. Returns its
  * number; 0 if a writer has entered it.
  */
-static uint32_t claim(const struct situation *s)
+static uint32_t claim_block(const struct situation *s)
 {
 	const struct ky_geometry *g = &current->set.geo;
 	uint32_t block = s->n_full;
@@ -421,7 +421,7 @@ static uint32_t claim(const struct situation *s)
  */
 static void happen(const struct situation *s, pid_t pid, enum mishap mishap, bool stopped, long cs)
 {
-	uint32_t claimed = mishap == CLAIMED ? claim(s) : 0;
+	uint32_t claimed = mishap == CLAIMED ? claim_block(s) : 0;
 	int status;
 
 	if (current->set.wait_ns)
@@ -433,7 +433,7 @@ static void happen(const struct situation *s, pid_t pid, enum mishap mishap, boo
 	if (!stopped)
 		return;
 	if (mishap == MIGRATED)
-		pin(pid, elsewhere);
+		pin_process(pid, elsewhere);
 	if (mishap == KILLED)
 		kill(pid, SIGKILL);
 	else
@@ -522,7 +522,7 @@ static void check_snapshots(void)
 	unmap(copy, g->total_size);
 }
 
-static void begin(struct fixture *f, const struct situation *s)
+static void begin_situation(struct fixture *f, const struct situation *s)
 {
 	for (int w = 0; w < N_WHO; w++)
 		returned[w] = 0;
@@ -570,7 +570,7 @@ static unsigned int find_way(const struct situation *s, void **steps)
 	long cs = 0;
 	pid_t pid;
 
-	begin(&f, s);
+	begin_situation(&f, s);
 	pid = begin_victim(s);
 	n_before = returned[VICTIM];
 	while (pid > 0 && returned[VICTIM] == n_before) {
@@ -602,7 +602,7 @@ static void try_mishap(
 
 	for (unsigned int i = 0; i < n; i++)
 		visit += steps[i] == steps[n];
-	begin(&f, s);
+	begin_situation(&f, s);
 	taken->ctl = NULL;
 	pid = begin_victim(s);
 	assert_true(pid > 0);
@@ -653,7 +653,7 @@ static void test_steps(void **state)
 	home = elsewhere = sched_getcpu();
 	for (int i = 0; i < CPU_SETSIZE && elsewhere == home; i++)
 		elsewhere = CPU_ISSET(i, &all) ? i : home;
-	pin(0, home);
+	pin_process(0, home);
 	sigaction(SIGUSR1, &action, NULL);
 	if (getenv("KYMO_TEST_ONE_OF")) {
 		one_of = KY_MAX(1, atol(getenv("KYMO_TEST_ONE_OF")));

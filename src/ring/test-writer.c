@@ -78,7 +78,7 @@ static void init_rseq(void)
 #endif
 }
 
-static bool usable(int kind)
+static bool is_usable_kind(int kind)
 {
 #if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
 	(void)kind;
@@ -114,7 +114,7 @@ static void setup_overwrite(struct fixture *f, int kind, uint32_t n_blocks, uint
 }
 
 /* Binds the thread to its current CPU. Returns the CPUs that it may use, for unpin(). */
-static cpu_set_t pin(void)
+static cpu_set_t pin_to_current_cpu(void)
 {
 	cpu_set_t all, one;
 
@@ -135,7 +135,7 @@ static void test_plain(void **state)
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		if (!usable(k))
+		if (!is_usable_kind(k))
 			continue;
 		setup_kind(&f, k, 64, 4096);
 		for (int i = 0; i < 5000; i++)
@@ -147,13 +147,13 @@ static void test_plain(void **state)
 
 static void test_full_then_free(void **state)
 {
-	cpu_set_t all = pin(); /* one ring, which becomes full */
+	cpu_set_t all = pin_to_current_cpu(); /* one ring, which becomes full */
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
 		uint64_t before;
 
-		if (!usable(k))
+		if (!is_usable_kind(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		for (int i = 0; i < 5000; i++)
@@ -190,9 +190,9 @@ static void test_full_elsewhere(void **state)
 	cpu_set_t all;
 	struct fixture f;
 
-	if (!usable(1))
+	if (!is_usable_kind(1))
 		skip();
-	all = pin();
+	all = pin_to_current_cpu();
 	setup_kind(&f, 1, 2, 4096);
 	for (int i = 0; i < 300; i++)
 		emit(&f, 0);
@@ -226,7 +226,7 @@ static void test_overwrite(void **state)
 		uint32_t n = n_blocks[i % 2], most = 0;
 		uint64_t last = 0;
 
-		if (!usable(i / 2))
+		if (!is_usable_kind(i / 2))
 			continue;
 		setup_overwrite(&f, i / 2, n, 4096);
 		for (int k = 0; k < 50000; k++) {
@@ -267,13 +267,14 @@ static uint64_t begin_late(struct fixture *f)
 /* Positions and numbers continue beyond what fits the head. */
 static void test_beyond_32_bits(void **state)
 {
-	cpu_set_t all = pin(); /* a ring that did not wrap does not hold what begin_late() says */
+	/* a ring that did not wrap does not hold what begin_late() says */
+	cpu_set_t all = pin_to_current_cpu();
 	struct fixture f;
 
 	for (int i = 0; i < 2 * N_KINDS; i++) {
 		bool overwrite = i % 2;
 
-		if (!usable(i / 2))
+		if (!is_usable_kind(i / 2))
 			continue;
 		(overwrite ? setup_overwrite : setup_kind)(&f, i / 2, 8, 4096);
 		f.emitted[1] = begin_late(&f);
@@ -332,12 +333,12 @@ static uint64_t now_ns(void)
  */
 static void test_wait(void **state)
 {
-	cpu_set_t all = pin(); /* another CPU's ring has room */
+	cpu_set_t all = pin_to_current_cpu(); /* another CPU's ring has room */
 	struct fixture f;
 	uint64_t begin;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		if (!usable(k))
+		if (!is_usable_kind(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		while (!lost(&f))
@@ -389,7 +390,7 @@ static void test_ids_and_sizes(void **state)
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		for (size_t i = 0; usable(k) && i < KY_ARRAY_SIZE(ids); i++) {
+		for (size_t i = 0; is_usable_kind(k) && i < KY_ARRAY_SIZE(ids); i++) {
 			uint32_t id = ids[i], len;
 			uint8_t payload[4096 + KYMO_SCRATCH_SLACK] = {0};
 
@@ -429,7 +430,7 @@ static void test_id_changes(void **state)
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		for (size_t i = 0; usable(k) && i < KY_ARRAY_SIZE(ids); i++) {
+		for (size_t i = 0; is_usable_kind(k) && i < KY_ARRAY_SIZE(ids); i++) {
 			kymo_flat_fn flat;
 			uint64_t n = 0;
 
@@ -459,7 +460,7 @@ static void test_pieces(void **state)
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		for (uint32_t len = KYMO_PIECE_MIN; usable(k) && len < 100; len++) {
+		for (uint32_t len = KYMO_PIECE_MIN; is_usable_kind(k) && len < 100; len++) {
 			struct kymo_piece pieces[] = {
 				{scratch, 2, KYMO_PIECE_SCRATCH},
 				{text, len, KYMO_PIECE_TEXT},
@@ -495,7 +496,7 @@ static void test_clock_steps(void **state)
 	uint64_t n = 0;
 	int r;
 
-	if (!usable(1))
+	if (!is_usable_kind(1))
 		skip();
 	setup_kind(&f, 1, 2, 4096);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(steps); i++, p.seq++)
@@ -527,7 +528,7 @@ struct worker {
 	bool migrate;
 };
 
-static void *work(void *arg)
+static void *emit_events(void *arg)
 {
 	struct worker *w = arg;
 	cpu_set_t set;
@@ -554,7 +555,7 @@ static void run_threads(
 	struct worker w[N_WRITERS / 2];
 	struct fixture f;
 
-	if (!usable(kind) || !interruptible(kind))
+	if (!is_usable_kind(kind) || !interruptible(kind))
 		return;
 	if (overwrite)
 		setup_overwrite(&f, kind, 8, 4096);
@@ -566,7 +567,7 @@ static void run_threads(
 		setitimer(ITIMER_REAL, &on, NULL);
 	for (int i = 0; i < n_threads; i++) {
 		w[i] = (struct worker){.f = &f, .writer = (uint32_t)i, .n = n, .migrate = migrate};
-		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+		assert_int_equal(pthread_create(&w[i].thread, NULL, emit_events, &w[i]), 0);
 	}
 	for (int i = 0; i < n_threads; i++)
 		pthread_join(w[i].thread, NULL);
@@ -606,7 +607,7 @@ static void test_inactive(void **state)
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
-		if (!usable(k))
+		if (!is_usable_kind(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		emit(&f, 0);
@@ -729,7 +730,7 @@ static void test_unwind(void **state)
 
 	sigaction(SIGSEGV, &sa, &old);
 	for (int k = 0; k < N_KINDS; k++)
-		if (usable(k) && kinds[k].mode == KY_SET_PER_CPU)
+		if (is_usable_kind(k) && kinds[k].mode == KY_SET_PER_CPU)
 			unwind_from_writer(k);
 	sigaction(SIGSEGV, &old, NULL);
 }
@@ -754,7 +755,7 @@ static void test_hostile_memory(void **state)
 
 	srand(1);
 	for (int k = 0; k < N_KINDS; k++) {
-		if (!usable(k))
+		if (!is_usable_kind(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		for (int i = 0; i < 100000; i++) {

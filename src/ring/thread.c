@@ -45,14 +45,9 @@ static bool swap_local(uint64_t *p, uint64_t *expected, uint64_t v)
 #endif
 }
 
-static uint64_t load(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 static void add_local(uint64_t *p, uint64_t n)
 {
-	uint64_t v = load(p);
+	uint64_t v = ky_ring_load(p);
 
 	while (!swap_local(p, &v, v + n))
 		;
@@ -60,7 +55,7 @@ static void add_local(uint64_t *p, uint64_t n)
 
 static void raise_local(uint64_t *p, uint64_t to)
 {
-	uint64_t v = load(p);
+	uint64_t v = ky_ring_load(p);
 
 	while (v < to && !swap_local(p, &v, to))
 		;
@@ -201,7 +196,7 @@ static uint64_t published(const struct ky_ring_ctl *ctl)
 {
 	uint64_t oldest = load_oldest(ctl);
 
-	return ky_head_pos(load(&ctl->head), oldest);
+	return ky_head_pos(ky_ring_load(&ctl->head), oldest);
 }
 
 /*
@@ -254,7 +249,7 @@ static __attribute__((noinline)) void note_block(
 {
 	struct ky_block_entry *left = entry_of(set, place, (uint32_t)from);
 	struct ky_block_entry *entered = entry_of(set, place, begin);
-	uint64_t near = load(&left->begin_count);
+	uint64_t near = ky_ring_load(&left->begin_count);
 	uint64_t count = near + (uint64_t)(int32_t)((uint32_t)(from >> 32) - (uint32_t)near);
 
 	__atomic_store_n(&left->used, from & (set->geo.block_size - 1), __ATOMIC_RELAXED);
@@ -286,7 +281,7 @@ static bool has_room(const struct ky_set *set, struct place place)
 static void begin_ownership(struct ky_set *set, struct place place)
 {
 	struct ky_ring_ctl *ctl = ctl_of(set, place);
-	uint64_t at = published(ctl), head = load(&ctl->head), next = at;
+	uint64_t at = published(ctl), head = ky_ring_load(&ctl->head), next = at;
 	struct ky_owner owner;
 
 	introduce(set, &owner);
@@ -297,7 +292,7 @@ static void begin_ownership(struct ky_set *set, struct place place)
 	if (at & (set->geo.block_size - 1)) {
 		next = block_after(set, at);
 		give_up_oldest(set, place, next);
-		note_block(set, place, head, next, load(&ctl->last_ts));
+		note_block(set, place, head, next, ky_ring_load(&ctl->last_ts));
 	} else {
 		copy_owner(&entry_of(set, place, at)->owner, &owner);
 	}
@@ -335,7 +330,7 @@ static struct place claim_unused(struct ky_set *set, uint64_t me)
 	uint64_t i;
 
 	do {
-		i = load(&shared->n_claimed);
+		i = ky_ring_load(&shared->n_claimed);
 		do {
 			if (i >= set->geo.n_rings)
 				return NO_PLACE;
@@ -389,10 +384,10 @@ static bool map_claimed(struct ky_set *set)
  */
 static struct place claim_released(struct ky_set *set, uint64_t me)
 {
-	uint64_t n_released = load(&ky_slots_shared(set->base)->n_released), word;
+	uint64_t n_released = ky_ring_load(&ky_slots_shared(set->base)->n_released), word;
 	struct place place;
 
-	if (n_released == load(&set->n_exhausted))
+	if (n_released == ky_ring_load(&set->n_exhausted))
 		return NO_PLACE;
 	do {
 		do
@@ -408,7 +403,7 @@ static struct place claim_released(struct ky_set *set, uint64_t me)
  * Claims a free slot. Unused slots of the pool come first: so the records of ended threads stay as
  * long as possible.
  */
-static struct place claim(struct ky_set *set, uint64_t me)
+static struct place claim_slot(struct ky_set *set, uint64_t me)
 {
 	struct place place = NO_PLACE;
 
@@ -449,7 +444,7 @@ static int64_t find_own(const struct ky_set *set, uint64_t me)
 static __attribute__((noinline)) struct place find_place(struct ky_set *set, uint64_t me)
 {
 	int64_t own = find_own(set, me);
-	struct place place = own < 0 ? claim(set, me) : place_of(set, (uint32_t)own);
+	struct place place = own < 0 ? claim_slot(set, me) : place_of(set, (uint32_t)own);
 
 	if (!place.part)
 		return place;
@@ -520,19 +515,19 @@ static __attribute__((noinline)) void publish_nested(struct ky_ring_ctl *ctl)
 	uint64_t head, reserve;
 
 	__atomic_store_n(&ctl->moving, 1, __ATOMIC_RELAXED);
-	while ((head = load(&ctl->head)) != (reserve = load(&ctl->reserve))) {
-		raise_local(&ctl->last_ts, load(&ctl->nested_ts));
+	while ((head = ky_ring_load(&ctl->head)) != (reserve = ky_ring_load(&ctl->reserve))) {
+		raise_local(&ctl->last_ts, ky_ring_load(&ctl->nested_ts));
 		swap_local(&ctl->head, &head, reserve);
 	}
 	__atomic_store_n(&ctl->moving, 0, __ATOMIC_RELEASE);
 }
 
 /* Publishes the outermost record, which ends at `own`, and then those of handlers. */
-static inline void publish(struct ky_ring_ctl *ctl, uint64_t head, uint64_t own)
+static inline void publish_record(struct ky_ring_ctl *ctl, uint64_t head, uint64_t own)
 {
 	/* Releases the record: pairs with the reader's acquire of head. */
 	swap_local(&ctl->head, &head, own);
-	if (ky_unlikely(load(&ctl->reserve) != own))
+	if (ky_unlikely(ky_ring_load(&ctl->reserve) != own))
 		publish_nested(ctl);
 }
 
@@ -548,21 +543,21 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 
 	for (;;) {
 		oldest = load_oldest(ctl);
-		from = load(&ctl->reserve);
+		from = ky_ring_load(&ctl->reserve);
 		/*
 		 * A record that this one interrupted is published first. last_ts, which belongs to
 		 * the head, must not be after it.
 		 */
-		clock = load(&ctl->head) == from ? &ctl->last_ts : &ctl->nested_ts;
+		clock = ky_ring_load(&ctl->head) == from ? &ctl->last_ts : &ctl->nested_ts;
 		begin = ky_head_pos(from, oldest);
 		ts = ky_clock_read(set->geo.clock);
-		ts = KY_MAX(ts, load(clock));
-		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
+		ts = KY_MAX(ts, ky_ring_load(clock));
+		extended = id >= KY_ID_EXTENDED || (ts - ky_ring_load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = block_after(set, begin);
 			if (!may_enter(set, place, begin)) {
-				head = load(&ctl->head);
-				if (load(&ctl->reserve) != from)
+				head = ky_ring_load(&ctl->head);
+				if (ky_ring_load(&ctl->reserve) != from)
 					continue; /* a handler's record came in between */
 				/*
 				 * The block of a record that this one interrupted stays until this
@@ -593,7 +588,7 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 			    (begin & (ring_size - 1)),
 		id, ts, extended, payload, len, pieces, n_pieces);
 	if (clock == &ctl->last_ts)
-		publish(ctl, from, reserved);
+		publish_record(ctl, from, reserved);
 	return KY_WRITE_DONE;
 }
 

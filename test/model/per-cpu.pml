@@ -148,7 +148,7 @@ gone:	atomic { h = 0; c = 0; ts = 0; size = 0; next = 0; looked_at = 0; looked_c
 inline check_piece(from, end, end_ts) {
 	d_step {
 		p = from;
-		upto = (end_ts < ts -> ts : end_ts);	/* the same as describe() */
+		upto = (end_ts < ts -> ts : end_ts);	/* the same as describe_piece() */
 		do
 		:: p < end ->
 			id = unit[p % RING].id;
