@@ -63,6 +63,12 @@ static inline uint64_t ky_ring_load(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+/* Acquire: pairs with the releases by which writers and consumers publish. */
+static inline uint64_t ky_ring_load_acquire(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
 /* Returns the largest payload of one record: what an empty block holds behind a long header. */
 static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
 {

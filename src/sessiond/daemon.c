@@ -37,7 +37,7 @@
 #define UNUSED_NS    (100 * KY_NS_PER_MS)
 
 /* Brings the state page up to date. */
-static void publish(struct daemon *d)
+static void publish_state(struct daemon *d)
 {
 	struct session *s;
 	uint32_t n = 0;
@@ -105,7 +105,7 @@ static void loop_turned(struct ky_loop *loop)
 	struct daemon *d = ky_container_of(loop, struct daemon, env.loop);
 
 	watch_use(d);
-	publish(d);
+	publish_state(d);
 	if (d->making_room || d->env.stopping)
 		watches_answer(&d->control, true);
 	if (d->making_room && ky_list_empty(&d->control.requests))
@@ -135,7 +135,7 @@ static void end_if_due(struct daemon *d)
 static void session_changed(struct session *s)
 {
 	if (!s->env->loop.stopped)
-		publish(daemon_of(s->env));
+		publish_state(daemon_of(s->env));
 }
 
 static void channel_changed(struct channel *c)
@@ -339,7 +339,7 @@ static int publish_first(struct daemon *d)
 {
 	int ret;
 
-	publish(d);
+	publish_state(d);
 	rundir_set_managed(&d->run, d->managed);
 	ret = rundir_wake(&d->run);
 	if (ret < 0)

@@ -151,7 +151,7 @@ void launch_log(struct launch *l, const char *log_path)
 }
 
 /* The consumers' stderr goes into the same log. */
-static void detach(struct launch *l)
+static void detach_from_terminal(struct launch *l)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -190,7 +190,7 @@ static void notify_manager(void)
 void launch_ready(struct launch *l)
 {
 	if (l->detach)
-		detach(l);
+		detach_from_terminal(l);
 	notify_manager();
 	if (l->sig_parent)
 		kill(l->parent, SIGUSR1);

@@ -89,7 +89,7 @@ static const struct option long_options[] = {
 	{0},
 };
 
-static void __attribute__((noreturn)) usage(const char *why)
+static void __attribute__((noreturn)) exit_for_misuse(const char *why)
 {
 	if (why)
 		fprintf(stderr, PROGRAM ": %s\n", why);
@@ -127,7 +127,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			break;
 		case OPT_MAX_MEMORY:
 			if (quota_parse(optarg, &o->user_memory_max) < 0)
-				usage("--max-memory-per-user wants a size, such as 512M");
+				exit_for_misuse("--max-memory-per-user wants a size, such as 512M");
 			break;
 		case OPT_TAKE_OVER:
 			o->take_over = true;
@@ -153,13 +153,13 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		case 'V':
 			ky_print_and_exit(PROGRAM " " KYMO_VERSION "\n");
 		default:
-			usage(NULL);
+			exit_for_misuse(NULL);
 		}
 	}
 	if (optind < argc)
-		usage("it takes no arguments");
+		exit_for_misuse("it takes no arguments");
 	if (launch.detach && o->bound)
-		usage("--bound and --daemonize exclude each other");
+		exit_for_misuse("--bound and --daemonize exclude each other");
 	ky_log_init(PROGRAM, level);
 	ky_sigbus_survive();
 }

@@ -32,7 +32,7 @@ static int find_kymo(char *path, size_t size)
 	return access(path, X_OK) < 0 ? -errno : 0;
 }
 
-static int start(const struct env *e, const char *dir)
+static int start_load(const struct env *e, const char *dir)
 {
 	/* -n: if this daemon ends meanwhile, the sessions are its successor's to load */
 	char *argv[] = {(char *)"kymo", (char *)"-q", (char *)"-n", (char *)"load",
@@ -52,7 +52,7 @@ void preset_load(const struct env *e, const char *dir)
 		dir = e->all_users && !access(PRESET_DIRECTORY, F_OK) ? PRESET_DIRECTORY : "";
 	if (!*dir)
 		return;
-	ret = start(e, dir);
+	ret = start_load(e, dir);
 	if (ret < 0)
 		ky_error("cannot load the sessions of %s: %s", dir, strerror(-ret));
 	else

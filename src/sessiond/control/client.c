@@ -212,7 +212,7 @@ static bool has_room(const struct control *k, uid_t uid)
 }
 
 /* Says why, and closes the connection. */
-static void refuse(struct control *k, int fd, const struct ky_peer *peer)
+static void refuse_client(struct control *k, int fd, const struct ky_peer *peer)
 {
 	static const char why[] =
 		"{\"ok\":false,\"code\":\"busy\",\"error\":\"too many connections to the session "
@@ -233,7 +233,7 @@ void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 	struct client *c = u ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
-		refuse(k, fd, peer);
+		refuse_client(k, fd, peer);
 		user_unref(u);
 		return;
 	}

@@ -214,7 +214,7 @@ static enum outcome refuse_create(
 				 : strerror(-error));
 }
 
-static void created(struct request_op *o, int status, const char *message)
+static void reply_created(struct request_op *o, int status, const char *message)
 {
 	if (status) {
 		request_fail(o->request, status, o->session->name, message);
@@ -227,7 +227,7 @@ static void created(struct request_op *o, int status, const char *message)
 
 static enum outcome create_session(struct request *r, const struct session_spec *spec)
 {
-	struct request_op *o = request_op_new(r, NULL, created);
+	struct request_op *o = request_op_new(r, NULL, reply_created);
 	int ret = o ? session_new(r->env, spec, &o->op, &o->session) : -ENOMEM;
 
 	if (!ret)
@@ -243,7 +243,7 @@ static const char *string_or(const struct request *r, const char *name, const ch
 	return s ? s : otherwise;
 }
 
-static enum outcome create(struct request *r)
+static enum outcome create_requested(struct request *r)
 {
 	struct env *e = r->env;
 	char buf[64];
@@ -294,7 +294,7 @@ static enum outcome create(struct request *r)
 enum outcome run_create(struct request *r)
 {
 	collector_await(r->env->peers->collector, request_barrier(r));
-	return request_await_peers(r, COLLECTOR_ANSWER_NS, create);
+	return request_await_peers(r, COLLECTOR_ANSWER_NS, create_requested);
 }
 
 enum outcome run_set_session(struct request *r)

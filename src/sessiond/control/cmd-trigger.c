@@ -56,7 +56,7 @@ static enum outcome refuse_trigger(struct request *r, int error, const char *nam
 	return request_no_memory(r);
 }
 
-static enum outcome finish(struct request *r)
+static enum outcome finish_removing(struct request *r)
 {
 	return DONE;
 }
@@ -147,7 +147,7 @@ enum outcome run_remove_trigger(struct request *r)
 	reply_add(r, "trigger", report_trigger(t));
 	theirs = condition_is_theirs(&t->spec.condition);
 	trigger_remove(t);
-	return theirs ? await_applications(r, finish) : DONE;
+	return theirs ? await_applications(r, finish_removing) : DONE;
 }
 
 static bool is_wanted(const struct request *r, const struct message *m)

@@ -281,7 +281,8 @@ static struct compiled *compile_text(
 	return NULL;
 }
 
-static struct compiled *compile(const struct kernel_set *set, const struct kernel_event *e)
+static struct compiled *compile_with_contexts(
+	const struct kernel_set *set, const struct kernel_event *e)
 {
 	const struct channel *c = set->channel;
 
@@ -349,7 +350,7 @@ static int describe_event(struct kernel_set *set, struct kernel_event *e)
 	int ret;
 
 	e->n_contexts = set->channel->n_contexts;
-	c = compile(set, e);
+	c = compile_with_contexts(set, e);
 	if (!c)
 		return -EBADMSG;
 	e->kernel_id = c->format.id;
@@ -372,7 +373,7 @@ int kernel_event_encode(
 {
 	uint8_t buf[KY_MSG_MAX / 2];
 	struct ky_writer desc = {.buf = buf, .cap = sizeof(buf)};
-	struct compiled *c = compile(set, e);
+	struct compiled *c = compile_with_contexts(set, e);
 	struct ky_cons_kernel_event m = {
 		.set = set->number, .kernel_id = e->kernel_id, .id = e->id, .format = e->format};
 	struct ky_buf format = {.max = FORMAT_MAX};
@@ -688,7 +689,7 @@ static void update_event(void *arg, const char *system, const char *name)
 	w.wanted = w.everything = false;
 	if (is_new)
 		e = event_new(u->set, system, name);
-	compiled = e ? compile(u->set, e) : NULL;
+	compiled = e ? compile_with_contexts(u->set, e) : NULL;
 	if (compiled) {
 		count_rules(u->set, &c, e, compiled, &w);
 		e->wanted = w.wanted;

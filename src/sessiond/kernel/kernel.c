@@ -268,7 +268,7 @@ static uint64_t need_of(const struct channel *c)
 }
 
 /* Charges the buffers to the session's user. */
-static int charge(struct channel *c, char why[KERNEL_WHY_MAX])
+static int charge_buffers(struct channel *c, char why[KERNEL_WHY_MAX])
 {
 	uint64_t need = need_of(c);
 
@@ -285,7 +285,7 @@ static int charge(struct channel *c, char why[KERNEL_WHY_MAX])
 static int set_fill(struct kernel_set *set, char why[KERNEL_WHY_MAX])
 {
 	struct session *s = set->channel->session;
-	int ret = charge(set->channel, why);
+	int ret = charge_buffers(set->channel, why);
 
 	if (!ret)
 		ret = make_instances(set, why);

@@ -372,7 +372,7 @@ static int define_new(const struct tracefs *t, const char *instance, char *lines
 }
 
 /* Appends texts to *known. Returns 0 or -ENOMEM. */
-static int extend(char **known, const char *by)
+static int extend_text(char **known, const char *by)
 {
 	char *all;
 
@@ -398,7 +398,7 @@ int probes_find(const struct tracefs *t, const char *instance, const char *lines
 	}
 	ret = found.error;
 	if (!ret && found.len)
-		ret = extend(known, found.data);
+		ret = extend_text(known, found.data);
 	ky_buf_deinit(&found);
 	return ret;
 }
@@ -411,7 +411,7 @@ int probes_define(const struct tracefs *t, const char *instance, const char *lin
 	int ret = copy ? define_new(t, instance, copy, *known, &added, why, why_size) : -ENOMEM;
 
 	if (!ret && added.len)
-		ret = extend(known, added.data);
+		ret = extend_text(known, added.data);
 	if (ret < 0 && added.data)
 		remove_lines(t, instance, added.data);
 	ky_buf_deinit(&added);

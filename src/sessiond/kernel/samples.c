@@ -58,7 +58,7 @@ static bool demand_less(struct samples *s, int error)
 	return had;
 }
 
-static int refuse(char why[SAMPLES_WHY_MAX], int error, const struct samples *s)
+static int refuse_samples(char why[SAMPLES_WHY_MAX], int error, const struct samples *s)
 {
 	long paranoid = read_number(PARANOID), most = read_number(RATE_MOST);
 
@@ -92,7 +92,7 @@ static int try(struct samples *s, char why[SAMPLES_WHY_MAX])
 		fd = open_event(s, 0, -1);
 	while (fd < 0 && demand_less(s, fd));
 	if (fd < 0)
-		return refuse(why, fd, s);
+		return refuse_samples(why, fd, s);
 	close(fd);
 	return 0;
 }
@@ -106,7 +106,7 @@ static int make_memory(struct samples *s)
 	return fd < 0 || ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
-static int describe(struct samples *s)
+static int describe_samples(struct samples *s)
 {
 	struct ky_buf text = {0};
 	int ret = registry_get(s->session, 0, KERNEL_ABI, &s->registry);
@@ -147,7 +147,7 @@ int samples_make(struct session *session, uint32_t frequency, char why[SAMPLES_W
 	if (!ret)
 		ret = make_memory(s);
 	if (!ret)
-		ret = describe(s);
+		ret = describe_samples(s);
 	if (ret < 0) {
 		if (!*why)
 			snprintf(why, SAMPLES_WHY_MAX, "CPU samples are not possible: %s",
@@ -192,7 +192,7 @@ int samples_begin(struct samples *s, pid_t pid, char why[SAMPLES_WHY_MAX])
 		snprintf(why, SAMPLES_WHY_MAX,
 			"CPU samples have no buffers: others use what kernel.perf_event_mlock_kb allows to a user");
 	else if (ret < 0)
-		refuse(why, ret, s);
+		refuse_samples(why, ret, s);
 	OBSERVE(s->session->env, samples_begun, s);
 	return ret;
 }

@@ -31,7 +31,7 @@ static const char *const files[] = {"tracing_on", "trace_clock", "buffer_subbuf_
 	"per_cpu/cpu0/stats"};
 static const char *const folders[] = {"options", "events", "per_cpu", "per_cpu/cpu0"};
 
-static void put(int dir, const char *path, const char *text)
+static void make_text_file(int dir, const char *path, const char *text)
 {
 	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
@@ -60,7 +60,7 @@ static int make_dir(int dir, const char *path)
 		assert_int_equal(mkdirat(fd, folders[i], 0700), 0);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(files); i++)
 		if (!missing || strcmp(missing, files[i]) != 0)
-			put(fd, files[i], "1");
+			make_text_file(fd, files[i], "1");
 	close(fd);
 	return 0;
 }
@@ -90,7 +90,7 @@ static int remove_dir(int dir, const char *path)
 
 static const struct tracefs_ops fake_ops = {.make_dir = make_dir, .remove_dir = remove_dir};
 
-static void make(const char *name)
+static void make_instance_dir(const char *name)
 {
 	char path[128];
 
@@ -107,7 +107,7 @@ static bool is_there(const char *name)
 }
 
 /* Locks an instance as its daemon does. */
-static int lock(const char *name)
+static int lock_instance(const char *name)
 {
 	char path[128];
 	int fd;
@@ -146,14 +146,14 @@ static void test_sweep(void **state)
 {
 	int locked;
 
-	make(DEAD);
-	make(DEAD INSTANCE_TASKS);
-	make("kymo-0123abcd-7" INSTANCE_TASKS); /* its instance was removed */
-	make(ALIVE);
-	make(ALIVE INSTANCE_TASKS);
+	make_instance_dir(DEAD);
+	make_instance_dir(DEAD INSTANCE_TASKS);
+	make_instance_dir("kymo-0123abcd-7" INSTANCE_TASKS); /* its instance was removed */
+	make_instance_dir(ALIVE);
+	make_instance_dir(ALIVE INSTANCE_TASKS);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(foreign); i++)
-		make(foreign[i]);
-	locked = lock(ALIVE);
+		make_instance_dir(foreign[i]);
+	locked = lock_instance(ALIVE);
 	assert_int_equal(tracefs_sweep(&fs), 3);
 	assert_false(is_there(DEAD));
 	assert_false(is_there(DEAD INSTANCE_TASKS));
@@ -173,10 +173,10 @@ static void test_sweep(void **state)
 /* A process has a file of it open: the others are removed all the same, and it later. */
 static void test_sweep_busy(void **state)
 {
-	make(DEAD);
-	make(DEAD INSTANCE_TASKS);
+	make_instance_dir(DEAD);
+	make_instance_dir(DEAD INSTANCE_TASKS);
 	busy = DEAD;
-	make("kymo-0123abcd-2");
+	make_instance_dir("kymo-0123abcd-2");
 	assert_int_equal(tracefs_sweep(&fs), 1);
 	assert_true(is_there(DEAD));
 	busy = NULL;
@@ -197,10 +197,10 @@ static void test_sweep_probes(void **state)
 	char *after;
 	int locked;
 
-	put(fs.root, "dynamic_events", before);
-	make(DEAD);
-	make(ALIVE);
-	locked = lock(ALIVE);
+	make_text_file(fs.root, "dynamic_events", before);
+	make_instance_dir(DEAD);
+	make_instance_dir(ALIVE);
+	locked = lock_instance(ALIVE);
 	assert_int_equal(tracefs_sweep(&fs), 1);
 	after = tracefs_read(fs.root, "dynamic_events");
 	assert_non_null(after);
@@ -258,7 +258,7 @@ static void test_make_exists(void **state)
 	char why[TRACEFS_WHY_MAX];
 	struct instance i;
 
-	make(DEAD);
+	make_instance_dir(DEAD);
 	assert_int_equal(instance_make(&i, &fs, &spec, why), -EEXIST);
 	assert_true(is_there(DEAD));
 	assert_string_equal(i.name, "");
@@ -268,7 +268,7 @@ static void test_write(void **state)
 {
 	char text[64];
 
-	put(fs.root, "dynamic_events", "first\n");
+	make_text_file(fs.root, "dynamic_events", "first\n");
 	assert_int_equal(tracefs_append(fs.root, "dynamic_events", "second\n"), 0);
 	assert_text(fs.root, "dynamic_events", "first\nsecond\n");
 	assert_int_equal(tracefs_write(fs.root, "dynamic_events", ""), 0);
@@ -282,11 +282,11 @@ static void test_write(void **state)
 	assert_null(tracefs_read(fs.root, "link"));
 	tracefs_last_error(&fs, text, sizeof(text));
 	assert_string_equal(text, "");
-	put(fs.root, "error_log",
+	make_text_file(fs.root, "error_log",
 		"[  1.5] a: error: one\n  Command: x\n[  2.5] b: error: two\n  Command: y\n    ^\n");
 	tracefs_last_error(&fs, text, sizeof(text));
 	assert_string_equal(text, "[  2.5] b: error: two");
-	put(fs.root, "error_log", "[  3.5] c: error: three");
+	make_text_file(fs.root, "error_log", "[  3.5] c: error: three");
 	tracefs_last_error(&fs, text, 12);
 	assert_string_equal(text, "[  3.5] c: ");
 }
@@ -297,7 +297,7 @@ static void test_long_text(void **state)
 
 	memset(text, 'x', 100000);
 	text[100000] = '\0';
-	put(fs.root, "available_events", text);
+	make_text_file(fs.root, "available_events", text);
 	read = tracefs_read(fs.root, "available_events");
 	assert_non_null(read);
 	assert_int_equal(strlen(read), 100000);
@@ -313,13 +313,14 @@ static void test_functions(void **state)
 
 	assert_int_equal(probes_of_functions(&fs, "vfs_*", &lines, why, sizeof(why)), -ENOENT);
 	assert_non_null(strstr(why, "CONFIG_DYNAMIC_FTRACE"));
-	put(fs.root, "available_filter_functions", "vfs_read\nvfs_write [ext]\ndo.part.0\n");
+	make_text_file(
+		fs.root, "available_filter_functions", "vfs_read\nvfs_write [ext]\ndo.part.0\n");
 	assert_int_equal(probes_of_functions(&fs, "vfs_w*", &lines, why, sizeof(why)), 1);
 	assert_string_equal(lines.data,
 		"p:vfs_write_entry vfs_write\nr:vfs_write_exit vfs_write ret=$retval\n");
 	ky_buf_deinit(&lines);
 	lines = (struct ky_buf){0};
-	put(fs.root, "README", "\t f[:[<group>/][<event>]] <func-name>[%return]\n");
+	make_text_file(fs.root, "README", "\t f[:[<group>/][<event>]] <func-name>[%return]\n");
 	assert_int_equal(probes_of_functions(&fs, "do*", &lines, why, sizeof(why)), 1);
 	assert_string_equal(lines.data, "f:do_part_0_entry do.part.0\n"
 					"f:do_part_0_exit do.part.0%return ret=$retval\n");
@@ -339,8 +340,8 @@ static void test_define(void **state)
 {
 	char *known = NULL, why[TRACEFS_WHY_MAX];
 
-	put(fs.root, "dynamic_events", "");
-	put(fs.root, "uprobe_events", "");
+	make_text_file(fs.root, "dynamic_events", "");
+	make_text_file(fs.root, "uprobe_events", "");
 	assert_int_equal(probes_define(&fs, DEAD, "p:a /bin/x:0x1\n", &known, why, sizeof(why)), 0);
 	assert_int_equal(probes_define(&fs, DEAD, "p:a /bin/x:0x1\n", &known, why, sizeof(why)), 0);
 	assert_text(fs.root, "dynamic_events", "p:kymo_0123abcd_1/a /bin/x:0x1\n");

@@ -57,7 +57,7 @@ static bool file_contains(const char *path, const char *text)
 	return false;
 }
 
-static void explain(int error, char why[TRACEFS_WHY_MAX])
+static void explain_no_tracefs(int error, char why[TRACEFS_WHY_MAX])
 {
 	if (!file_contains("/proc/filesystems", "tracefs"))
 		snprintf(why, TRACEFS_WHY_MAX, "this kernel has no tracing (CONFIG_FTRACE)");
@@ -113,7 +113,7 @@ static int open_root(char why[TRACEFS_WHY_MAX])
 	}
 	ret = fd < 0 ? fd : check_access(fd);
 	if (ret < 0)
-		explain(ret, why);
+		explain_no_tracefs(ret, why);
 	else
 		ret = check_layout(fd, why);
 	if (ret < 0)

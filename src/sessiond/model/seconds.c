@@ -12,11 +12,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static uint64_t load(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
 uint64_t seconds_blocks(uint64_t n_filled, uint64_t ticks, uint64_t wanted_ticks)
 {
 	double n = (double)n_filled * (double)wanted_ticks / (double)KY_MAX(ticks, UINT64_C(1));
@@ -34,20 +29,23 @@ static uint64_t count_filled(
 	const struct ky_geometry *g, void *base, uint32_t ring, uint64_t *ret_begin)
 {
 	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, ring);
-	uint64_t oldest = load(&ctl->oldest), from = oldest ? oldest : g->block_size;
+	uint64_t oldest = ky_ring_load_acquire(&ctl->oldest),
+		 from = oldest ? oldest : g->block_size;
 	const struct ky_block_entry *first = ky_geometry_entry(g, base, ring, from);
 	const struct ky_block_entry *current = ky_geometry_entry(
-		g, base, ring, ky_head_pos(load(&ctl->head), oldest));
+		g, base, ring, ky_head_pos(ky_ring_load_acquire(&ctl->head), oldest));
 
-	*ret_begin = load(&first->begin_ts);
-	return *ret_begin ? load(&current->number) - load(&first->number) + 1 : 0;
+	*ret_begin = ky_ring_load_acquire(&first->begin_ts);
+	return *ret_begin ? ky_ring_load_acquire(&current->number) -
+				    ky_ring_load_acquire(&first->number) + 1
+			  : 0;
 }
 
 static void grow_ring(
 	const struct ky_geometry *g, void *base, uint32_t ring, uint64_t now, uint64_t wanted)
 {
 	uint64_t *n_used = &ky_geometry_ctl(g, base, ring)->n_used;
-	uint64_t used = KY_MAX(load(n_used), (uint64_t)g->n_home), begin, n_filled;
+	uint64_t used = KY_MAX(ky_ring_load_acquire(n_used), (uint64_t)g->n_home), begin, n_filled;
 
 	if (used >= g->n_blocks)
 		return;
@@ -56,7 +54,7 @@ static void grow_ring(
 		__atomic_store_n(n_used, KY_MIN(2 * used, (uint64_t)g->n_blocks), __ATOMIC_RELAXED);
 }
 
-static bool grows(const struct ring_set *set)
+static bool has_growing_rings(const struct ring_set *set)
 {
 	return ring_set_is_made(set) && set->geometry.overwrite &&
 	       ky_geometry_spreads(&set->geometry);
@@ -86,7 +84,7 @@ static bool grow_channel(struct channel *c)
 	bool any = false;
 
 	ky_list_foreach (set, &c->sets, node) {
-		if (!grows(set))
+		if (!has_growing_rings(set))
 			continue;
 		any = true;
 		/* Events that become older while nothing is recorded need no room. */
@@ -114,7 +112,7 @@ void seconds_watch(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
-	if (grows(set) && !ky_timer_is_set(&e->seconds_timer))
+	if (has_growing_rings(set) && !ky_timer_is_set(&e->seconds_timer))
 		ky_timer_set(&e->loop, &e->seconds_timer, PERIOD_NS);
 }
 

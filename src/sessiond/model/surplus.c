@@ -53,14 +53,9 @@ static bool view_open(struct view *v, struct ring_set *set)
 	return false;
 }
 
-static uint64_t load(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
 static bool is_current(const struct view *v, uint32_t ring, uint64_t block)
 {
-	uint64_t head = load(&ky_geometry_ctl(v->g, v->base, ring)->head);
+	uint64_t head = ky_ring_load_acquire(&ky_geometry_ctl(v->g, v->base, ring)->head);
 
 	return (head & ky_geometry_ring_mask(v->g)) / v->g->block_size == block;
 }
@@ -75,7 +70,7 @@ static void give_back(
 	__atomic_store_n(&entry->emptied, next + 1, __ATOMIC_SEQ_CST);
 	fallocate(v->set->memory.rings_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
 		g->block_size);
-	if (is_current(v, ring, block) || load(&entry->next) != next)
+	if (is_current(v, ring, block) || ky_ring_load_acquire(&entry->next) != next)
 		session_notice(v->set->channel->session,
 			"channel '%s': an application that had stood still continued while memory of its buffer was given back: some records of CPU %" PRIu32
 			" may be damaged",
@@ -87,12 +82,12 @@ static void examine_block(struct view *v, uint32_t ring, uint64_t block)
 {
 	struct ky_block_entry *entry = ky_geometry_entry(
 		v->g, v->base, ring, block * v->g->block_size);
-	uint64_t next = load(&entry->next);
+	uint64_t next = ky_ring_load_acquire(&entry->next);
 
 	if (is_current(v, ring, block) || next > v->set->consumed_then[ring])
 		return;
 	v->changed = true;
-	if (load(&entry->claimed) == next + 1)
+	if (ky_ring_load_acquire(&entry->claimed) == next + 1)
 		give_back(v, ring, block, entry, next);
 	else
 		__atomic_store_n(&entry->claimed, next + 1, __ATOMIC_SEQ_CST);
@@ -112,7 +107,7 @@ static void examine_ring(struct view *v, uint32_t ring)
 		at = (off_t)(begin + (block + 1) * g->block_size);
 	}
 	v->changed |= v->consumed[ring] != v->set->consumed_then[ring];
-	v->set->consumed_then[ring] = load(&v->consumed[ring]);
+	v->set->consumed_then[ring] = ky_ring_load_acquire(&v->consumed[ring]);
 }
 
 /* Returns true if the set is to be examined again. */

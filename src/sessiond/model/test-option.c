@@ -63,7 +63,7 @@ static void test_values(void **state)
 	}
 }
 
-static void explains(const char *param, const char *wanted)
+static void expect_explanation(const char *param, const char *wanted)
 {
 	struct ky_buf why = {0};
 
@@ -75,9 +75,9 @@ static void explains(const char *param, const char *wanted)
 
 static void test_unknown(void **state)
 {
-	explains("swich_timer", "did you mean 'switch-timer'?");
-	explains("output", "cannot be changed");
-	explains("colour", "'kymo set' shows what there is");
+	expect_explanation("swich_timer", "did you mean 'switch-timer'?");
+	expect_explanation("output", "cannot be changed");
+	expect_explanation("colour", "'kymo set' shows what there is");
 }
 
 static void give(struct option_values *values, const char *param, uint64_t value)

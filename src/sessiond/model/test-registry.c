@@ -51,7 +51,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct event_desc *intern(
+static struct event_desc *intern_event(
 	struct user *u, const char *name, struct kymo_field *fields, int level)
 {
 	struct kymo_event ev = {.size = sizeof(ev),
@@ -72,10 +72,10 @@ static struct event_desc *intern(
 static void test_one_description_for_one_signature(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "order", order_fields, 13);
-	struct event_desc *c = intern(f->user, "order", other_fields, 13);
-	struct event_desc *d = intern(f->user, "order", order_fields, 12);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *c = intern_event(f->user, "order", other_fields, 13);
+	struct event_desc *d = intern_event(f->user, "order", order_fields, 12);
 	struct event_desc *bad = NULL;
 	const char *why = NULL;
 
@@ -97,7 +97,7 @@ static void test_one_description_for_one_signature(void **state)
 static void test_bound_of_bytes(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13), *d = NULL;
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13), *d = NULL;
 	struct ky_bytes bytes = event_desc_bytes(a);
 	uint8_t copy[512];
 
@@ -155,9 +155,9 @@ static uint32_t register_event(struct ring_set *set, struct event_desc *d)
 static void test_undescribed_event(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
-	struct event_desc *c = intern(f->user, "cart", other_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "cart", order_fields, 13);
+	struct event_desc *c = intern_event(f->user, "cart", other_fields, 13);
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 
 	assert_int_equal(ring_set_make(set), 0);
@@ -177,8 +177,8 @@ static void test_undescribed_event(void **state)
 static void test_identifiers(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "cart", order_fields, 13);
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 
 	assert_int_equal(ring_set_make(set), 0);
@@ -193,9 +193,9 @@ static void test_identifiers(void **state)
 static void test_conflict(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "order", other_fields, 13);
-	struct event_desc *c = intern(f->user, "order", order_fields, 12);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "order", other_fields, 13);
+	struct event_desc *c = intern_event(f->user, "order", order_fields, 12);
 	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
 	struct ring_set *set;
 
@@ -226,8 +226,8 @@ static void test_conflict(void **state)
 static void test_bound_of_metadata(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "cart", order_fields, 13);
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 	struct set_event *e;
 	uint64_t size;
@@ -313,7 +313,7 @@ static void test_number_of_descriptions(void **state)
 static void test_shares_of_descriptions(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
 	struct ring_set *own = ring_set_get(f->c, f->env.uid, 64, KY_SET_PER_CPU, false), *other;
 	struct set_event *e;
@@ -372,7 +372,7 @@ static void test_metadata_comes_first(void **state)
 {
 	struct fixture *f = *state;
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
 	char text[8192];
 
 	assert_int_equal(ring_set_make(set), 0);
@@ -413,7 +413,7 @@ static void test_memory(void **state)
 static void test_matches_are_counted_once(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
 	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
 	uint32_t modes[] = {KY_SET_PER_CPU, KY_SET_PER_THREAD};
 
@@ -435,9 +435,9 @@ static void test_matches_are_counted_once(void **state)
 static void test_count_is_kept(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13);
-	struct event_desc *b = intern(f->user, "order", other_fields, 13);
-	struct event_desc *c = intern(f->user, "cart", order_fields, 13);
+	struct event_desc *a = intern_event(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern_event(f->user, "order", other_fields, 13);
+	struct event_desc *c = intern_event(f->user, "cart", order_fields, 13);
 	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
 	struct rule *rules[] = {r, NULL};
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU, false);
@@ -499,8 +499,8 @@ static void test_conflicts_are_bounded(void **state)
 		struct event_desc *a, *b;
 
 		snprintf(name, sizeof(name), "order%u", i);
-		a = intern(f->user, name, order_fields, 13);
-		b = intern(f->user, name, other_fields, 13);
+		a = intern_event(f->user, name, order_fields, 13);
+		b = intern_event(f->user, name, other_fields, 13);
 		register_event(set, a);
 		assert_int_equal(register_event(set, b), KY_MAP_REFUSED);
 		event_desc_unref(a);

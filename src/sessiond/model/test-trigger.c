@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static int parse(struct trigger_spec *t, const char *when, const char *action, const char *rate)
+static int parse_trigger(
+	struct trigger_spec *t, const char *when, const char *action, const char *rate)
 {
 	char why[TRIGGER_ERROR_MAX] = "";
 	int ret = trigger_spec_init(t, "t", when, action, rate, NULL, why);
@@ -44,7 +45,7 @@ static void test_conditions(void **state)
 	struct trigger_spec t;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++) {
-		assert_int_equal(parse(&t, good[i].text, "notify", NULL), 0);
+		assert_int_equal(parse_trigger(&t, good[i].text, "notify", NULL), 0);
 		assert_int_equal(t.condition.kind, good[i].kind);
 		assert_int_equal(t.condition.below, good[i].below);
 		assert_int_equal(t.condition.percent, good[i].percent);
@@ -66,7 +67,7 @@ static void test_bad_conditions(void **state)
 	struct trigger_spec t;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++) {
-		assert_int_equal(parse(&t, bad[i], "notify", NULL), -EINVAL);
+		assert_int_equal(parse_trigger(&t, bad[i], "notify", NULL), -EINVAL);
 		trigger_spec_deinit(&t);
 	}
 }
@@ -77,7 +78,7 @@ static void test_actions(void **state)
 		"run:", "run: ", "notify,notify,notify,notify,notify,notify,notify,notify,notify"};
 	struct trigger_spec t;
 
-	assert_int_equal(parse(&t, "died", "snapshot,stop,run:echo a,b", "3/1m"), 0);
+	assert_int_equal(parse_trigger(&t, "died", "snapshot,stop,run:echo a,b", "3/1m"), 0);
 	assert_int_equal(t.n_actions, 3);
 	assert_true(trigger_has_action(&t, DO_STOP) && !trigger_has_action(&t, DO_ROTATE));
 	assert_string_equal(t.command, "echo a,b");
@@ -85,7 +86,7 @@ static void test_actions(void **state)
 	assert_int_equal(t.rate_ns, UINT64_C(60000000000));
 	trigger_spec_deinit(&t);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++) {
-		assert_int_equal(parse(&t, "died", bad[i], NULL), -EINVAL);
+		assert_int_equal(parse_trigger(&t, "died", bad[i], NULL), -EINVAL);
 		trigger_spec_deinit(&t);
 	}
 }
@@ -96,14 +97,14 @@ static void test_rates(void **state)
 		"99999999999999999999999999/1m"};
 	struct trigger_spec t;
 
-	assert_int_equal(parse(&t, "died", "notify", ""), 0);
+	assert_int_equal(parse_trigger(&t, "died", "notify", ""), 0);
 	assert_int_equal(t.rate_ns, UINT64_C(1000000000));
 	trigger_spec_deinit(&t);
-	assert_int_equal(parse(&t, "died", "snapshot", NULL), 0);
+	assert_int_equal(parse_trigger(&t, "died", "snapshot", NULL), 0);
 	assert_int_equal(t.rate_ns, UINT64_C(60000000000));
 	trigger_spec_deinit(&t);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++) {
-		assert_int_equal(parse(&t, "died", "notify", bad[i]), -EINVAL);
+		assert_int_equal(parse_trigger(&t, "died", "notify", bad[i]), -EINVAL);
 		trigger_spec_deinit(&t);
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static void check(const struct unrecorded *u, const char *begin)
+static void expect_begin(const struct unrecorded *u, const char *begin)
 {
 	struct ky_buf text = {0};
 
@@ -25,7 +25,7 @@ static void test_reports_often(void **state)
 		unrecorded_add(&u, "shop", 7, 1500000);
 	unrecorded_add(&u, "post", 8, UNRECORDED_TO_ITS_END);
 	unrecorded_add(&u, "post", 8, 1000);
-	check(&u,
+	expect_begin(&u,
 		"2 applications ran unrecorded for a time: shop (pid 7, 4.5 ms), post (pid 8, until it ended); ");
 	unrecorded_deinit(&u);
 }
@@ -39,7 +39,7 @@ static void test_many(void **state)
 		unrecorded_add(&u, "a", pid, 1000000);
 		unrecorded_add(&u, "a", pid, 1000000);
 	}
-	check(&u,
+	expect_begin(&u,
 		"7 applications ran unrecorded for a time: a (pid 1, 2.0 ms), a (pid 2, 2.0 ms), a (pid 3, 2.0 ms), a (pid 4, 2.0 ms), a (pid 5, 2.0 ms) and 2 more; ");
 	unrecorded_deinit(&u);
 }

@@ -26,7 +26,7 @@ int tracker_copy(struct tracker *to, const struct tracker *from)
 	return 0;
 }
 
-static uint32_t find(const struct tracker *t, uint32_t value)
+static uint32_t find_index(const struct tracker *t, uint32_t value)
 {
 	uint32_t i;
 
@@ -37,14 +37,14 @@ static uint32_t find(const struct tracker *t, uint32_t value)
 
 bool tracker_has(const struct tracker *t, uint32_t value)
 {
-	return !t->narrowed || find(t, value) < t->n;
+	return !t->narrowed || find_index(t, value) < t->n;
 }
 
 int tracker_add(struct tracker *t, uint32_t value)
 {
 	uint32_t *grown;
 
-	if (find(t, value) < t->n)
+	if (find_index(t, value) < t->n)
 		return 0;
 	if (t->n >= TRACKER_VALUES_MAX)
 		return -EDQUOT;
@@ -59,7 +59,7 @@ int tracker_add(struct tracker *t, uint32_t value)
 
 int tracker_remove(struct tracker *t, uint32_t value)
 {
-	uint32_t i = find(t, value);
+	uint32_t i = find_index(t, value);
 
 	if (i == t->n)
 		return t->narrowed ? -ENOENT : -EINVAL;

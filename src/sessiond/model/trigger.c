@@ -58,7 +58,7 @@ static const char *const action_names[] = {[DO_NOTIFY] = "notify",
 	"consumer-failing, rotated, died"
 #define ALL_ACTIONS "notify, snapshot, start, stop, rotate, run:COMMAND"
 
-static int KY_PRINTF(2, 3) refuse(char why[TRIGGER_ERROR_MAX], const char *fmt, ...)
+static int KY_PRINTF(2, 3) refuse_spec(char why[TRIGGER_ERROR_MAX], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -69,7 +69,7 @@ static int KY_PRINTF(2, 3) refuse(char why[TRIGGER_ERROR_MAX], const char *fmt, 
 }
 
 /* Copies the text without spaces around. */
-static char *trim(const char *text)
+static char *copy_trimmed(const char *text)
 {
 	size_t len;
 
@@ -113,7 +113,7 @@ static int parse_limit(struct condition *c, const struct form *f, const char *te
 
 static int refuse_form(char *why, const struct form *f, const char *when)
 {
-	return refuse(why, "bad condition '%s': write for example '%s'", when, f->example);
+	return refuse_spec(why, "bad condition '%s': write for example '%s'", when, f->example);
 }
 
 /* text: what follows the name and the subject. */
@@ -151,18 +151,18 @@ static int parse_level(const char *text, int32_t *ret_level)
 static int parse_rule(struct condition *c, char *why)
 {
 	char *comma = strchr(c->subject, ',');
-	_cleanup_free_ char *level_text = comma ? trim(comma + 1) : NULL, *pattern = NULL;
+	_cleanup_free_ char *level_text = comma ? copy_trimmed(comma + 1) : NULL, *pattern = NULL;
 	int32_t level = 0;
 
 	if (comma)
 		*comma = '\0';
-	pattern = trim(c->subject);
+	pattern = copy_trimmed(c->subject);
 	if (!pattern || (comma && !level_text))
 		return -ENOMEM;
 	if (!*pattern || strlen(pattern) > RULE_PATTERN_MAX || !ky_glob_valid(pattern))
-		return refuse(why, "'%.64s' is not a pattern of names", pattern);
+		return refuse_spec(why, "'%.64s' is not a pattern of names", pattern);
 	if (comma && (c->kind == WHEN_SPAN || parse_level(level_text, &level) < 0))
-		return refuse(why,
+		return refuse_spec(why,
 			c->kind == WHEN_SPAN ? "a span has no level: '%s'"
 					     : "there is no level '%.64s'",
 			level_text);
@@ -179,7 +179,7 @@ static int parse_filter(struct condition *c, const char *when, char *rest, char 
 
 	if (!sign)
 		return 0;
-	text = trim(sign + 2);
+	text = copy_trimmed(sign + 2);
 	*sign = '\0';
 	if (!text)
 		return -ENOMEM;
@@ -188,7 +188,7 @@ static int parse_filter(struct condition *c, const char *when, char *rest, char 
 		return 0;
 	if (!*error.text)
 		return -ENOMEM;
-	return refuse(why, "condition '%s': filter '%s': %s", when, text, error.text);
+	return refuse_spec(why, "condition '%s': filter '%s': %s", when, text, error.text);
 }
 
 static int parse_decided(
@@ -218,7 +218,7 @@ static int parse_condition(struct condition *c, const char *when, char *why)
 	const char *rest = when + len, *close;
 
 	if (!f)
-		return refuse(why, "unknown condition '%.*s': choose one of " ALL_CONDITIONS,
+		return refuse_spec(why, "unknown condition '%.*s': choose one of " ALL_CONDITIONS,
 			(int)KY_MIN(len, (size_t)64), when);
 	c->kind = (enum condition_kind)(f - forms);
 	if (*rest == '(') {
@@ -231,7 +231,7 @@ static int parse_condition(struct condition *c, const char *when, char *why)
 		if (f->has_rule)
 			return parse_decided(c, f, when, close + 1, why);
 		if (!ky_glob_valid(c->subject))
-			return refuse(why, "'%s' is no pattern of names", c->subject);
+			return refuse_spec(why, "'%s' is no pattern of names", c->subject);
 		rest = close + 1;
 	}
 	if (f->has_rule)
@@ -246,11 +246,11 @@ static int add_action(struct trigger_spec *t, const char *text, size_t len, char
 			i == DO_RUN)
 			continue;
 		if (t->n_actions == TRIGGER_ACTIONS_MAX)
-			return refuse(why, "more than %u actions", TRIGGER_ACTIONS_MAX);
+			return refuse_spec(why, "more than %u actions", TRIGGER_ACTIONS_MAX);
 		t->actions[t->n_actions++] = (enum action_kind)i;
 		return 0;
 	}
-	return refuse(
+	return refuse_spec(
 		why, "unknown action '%.*s': use " ALL_ACTIONS, (int)KY_MIN(len, (size_t)64), text);
 }
 
@@ -267,9 +267,10 @@ static int parse_actions(struct trigger_spec *t, char *why)
 		len = strcspn(at, ",");
 		if (!strncmp(at, "run:", 4)) {
 			if (!at[4 + strspn(at + 4, " \t")])
-				return refuse(why, "'run:' needs a command");
+				return refuse_spec(why, "'run:' needs a command");
 			if (t->n_actions == TRIGGER_ACTIONS_MAX)
-				return refuse(why, "more than %u actions", TRIGGER_ACTIONS_MAX);
+				return refuse_spec(
+					why, "more than %u actions", TRIGGER_ACTIONS_MAX);
 			t->actions[t->n_actions++] = DO_RUN;
 			t->command = strdup(at + 4);
 			return t->command ? 0 : -ENOMEM;
@@ -300,8 +301,8 @@ static int parse_rate(struct trigger_spec *t, char *why)
 		(int)KY_MIN(slash ? (size_t)(slash - t->rate) : 0, sizeof(number) - 1), t->rate);
 	if (ky_parse_number(number, 1000000, &t->rate_n) < 0 || !t->rate_n ||
 		ky_parse_usec(slash + 1, &usec) < 0 || !usec || usec > UINT64_C(31536000000000))
-		return refuse(why, "bad rate '%s': write a number and a period, for example '3/1m'",
-			t->rate);
+		return refuse_spec(why,
+			"bad rate '%s': write a number and a period, for example '3/1m'", t->rate);
 	t->rate_ns = usec * 1000;
 	return 0;
 }
@@ -314,14 +315,14 @@ static int parse_keep(struct trigger_spec *t, char *why)
 	if (!*t->keep)
 		return 0;
 	if (!trigger_has_action(t, DO_SNAPSHOT))
-		return refuse(why, "--keep is for snapshots: the trigger takes none");
+		return refuse_spec(why, "--keep is for snapshots: the trigger takes none");
 	if (is_number ? ky_parse_number(t->keep, KEEP_MAX, &t->keep_n) < 0
 		      : ky_parse_size(t->keep, &t->keep_bytes) < 0)
-		return refuse(why,
+		return refuse_spec(why,
 			"bad limit '%.64s' of --keep: use a number of snapshots, up to %u, or a size such as 500M",
 			t->keep, KEEP_MAX);
 	if (!t->keep_n && !t->keep_bytes)
-		return refuse(why, "--keep=%.64s would keep nothing", t->keep);
+		return refuse_spec(why, "--keep=%.64s would keep nothing", t->keep);
 	return 0;
 }
 
@@ -332,17 +333,17 @@ int trigger_spec_init(struct trigger_spec *t, const char *name, const char *when
 
 	*t = (struct trigger_spec){.number = KY_SET_TRIGGERS};
 	if (!ky_name_valid(name))
-		return refuse(why,
+		return refuse_spec(why,
 			"'%.64s' cannot name a trigger: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
 			name);
 	if (strlen(when) > TRIGGER_TEXT_MAX || strlen(action) > TRIGGER_TEXT_MAX)
-		return refuse(
+		return refuse_spec(
 			why, "a condition or an action has more than %u bytes", TRIGGER_TEXT_MAX);
 	t->name = strdup(name);
-	t->when = trim(when);
-	t->action = trim(action);
-	t->rate = trim(rate ? rate : "");
-	t->keep = trim(keep ? keep : "");
+	t->when = copy_trimmed(when);
+	t->action = copy_trimmed(action);
+	t->rate = copy_trimmed(rate ? rate : "");
+	t->keep = copy_trimmed(keep ? keep : "");
 	if (!t->name || !t->when || !t->action || !t->rate || !t->keep)
 		return -ENOMEM;
 	ret = parse_condition(&t->condition, t->when, why);

@@ -42,7 +42,7 @@ static void restart_timeout(struct barrier *b)
 		b->give_up_ns > now ? KY_MIN(SILENCE_NS, b->give_up_ns - now) : 0);
 }
 
-static void detach(struct ticket *t)
+static void detach_ticket(struct ticket *t)
 {
 	t->barrier = NULL;
 	ky_list_remove(&t->waiting);
@@ -53,12 +53,12 @@ static void detach_tickets(struct barrier *b)
 	struct ticket *t, *tmp;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
-		detach(t);
+		detach_ticket(t);
 }
 
 static void drop_ticket(struct barrier *b, struct ticket *t)
 {
-	detach(t);
+	detach_ticket(t);
 	t->late = true;
 	b->timed_out = true;
 }

@@ -284,7 +284,7 @@ static const char *name_of(const struct session *s, uint32_t vpid)
 	return "a program";
 }
 
-static void fire(struct trigger *t, const struct look *l)
+static void fire_for_thread(struct trigger *t, const struct look *l)
 {
 	uint32_t pid = (uint32_t)(l->who >> 32), tid = (uint32_t)l->who;
 	const char *name = name_of(t->session, pid);
@@ -318,11 +318,11 @@ static void look_at_trigger(struct trigger *t)
 		return;
 	t->unrecorded_ns = 0;
 	for_each_set(t->session, disarm_set, t);
-	fire(t, &l);
+	fire_for_thread(t, &l);
 }
 
 /* Arms what may fire. */
-static void arm(struct triggers *all)
+static void arm_triggers(struct triggers *all)
 {
 	struct trigger *t;
 
@@ -345,7 +345,7 @@ void firing_look(struct session *s)
 	/* A thread that was late to freeze the set leaves that behind. */
 	if (!all->n_copying)
 		for_each_set(s, thaw_set, NULL);
-	arm(all);
+	arm_triggers(all);
 }
 
 void firing_look_all(struct env *e)

@@ -44,7 +44,7 @@ struct search {
 };
 
 /* Divides the text. Paths may have colons. */
-static bool parse(struct target *t, const char *place)
+static bool parse_place(struct target *t, const char *place)
 {
 	bool is_sdt = !strncmp(place, "sdt:", 4);
 	char text[PATH_MAX + 512], *symbol, *provider = NULL;
@@ -66,7 +66,7 @@ static bool parse(struct target *t, const char *place)
 
 /* ---- in the child ---- */
 
-static void __attribute__((noreturn)) end(int socket, const char *text)
+static void __attribute__((noreturn)) end_with_error(int socket, const char *text)
 {
 	char answer[256];
 
@@ -86,12 +86,13 @@ static int open_file(int socket, const char *path)
 	struct statx st;
 
 	if (fd < 0)
-		end(socket, errno == ENOSYS ? "members of the group need Linux 5.12 for that"
-					    : strerror(errno));
+		end_with_error(socket, errno == ENOSYS
+					       ? "members of the group need Linux 5.12 for that"
+					       : strerror(errno));
 	if (fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC)
-		end(socket, "only root may probe files that a program serves (FUSE)");
+		end_with_error(socket, "only root may probe files that a program serves (FUSE)");
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !S_ISREG(st.stx_mode))
-		end(socket, "it is no program");
+		end_with_error(socket, "it is no program");
 	probes_identify(&st, identity);
 	send(socket, identity, strlen(identity), MSG_NOSIGNAL);
 	return fd;
@@ -103,10 +104,10 @@ static int become(int socket, const struct ky_peer *peer)
 	ky_signals_reset();
 	alarm(CHILD_S);
 	if (dup2(socket, STDIN_FILENO) < 0 || syscall(SYS_close_range, 1, ~0u, 0) < 0)
-		end(socket, "members of the group need Linux 5.12 for that");
+		end_with_error(socket, "members of the group need Linux 5.12 for that");
 	if (ky_become(peer->uid, peer->gid) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		end(STDIN_FILENO, strerror(errno));
+		end_with_error(STDIN_FILENO, strerror(errno));
 	return STDIN_FILENO;
 }
 
@@ -122,15 +123,16 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 	socket = become(socket, peer);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", open_file(socket, t->path));
 	if (elf_open(&e, path) < 0)
-		end(socket, "it is not a 64-bit program or library of this machine");
+		end_with_error(socket, "it is not a 64-bit program or library of this machine");
 	if (*t->provider)
 		elf_sdt_places(&e, t->provider, t->symbol, &places, &left_out);
 	else if (!elf_find_function(&e, t->symbol, 0, &offset))
 		ky_buf_printf(&places, " 0x%llx\n", (unsigned long long)offset);
 	if (places.error)
-		end(socket, "it has too many places of that name");
+		end_with_error(socket, "it has too many places of that name");
 	if (!places.len)
-		end(socket, *t->provider ? "it has no such SDT probe" : "it has no such function");
+		end_with_error(socket,
+			*t->provider ? "it has no such SDT probe" : "it has no such function");
 	send(socket, places.data, places.len, MSG_NOSIGNAL);
 	_exit(0);
 }
@@ -191,7 +193,7 @@ static void complete(struct search *s, int status, const char *text)
 	op_done(op, status, text);
 }
 
-static void fail(struct search *s, int status, const char *why)
+static void fail_search(struct search *s, int status, const char *why)
 {
 	char text[PATH_MAX + 256];
 
@@ -201,23 +203,24 @@ static void fail(struct search *s, int status, const char *why)
 
 static void timed_out(struct ky_timer *t)
 {
-	fail(ky_container_of(t, struct search, timer), -ETIMEDOUT, "it cannot be read in time");
+	fail_search(
+		ky_container_of(t, struct search, timer), -ETIMEDOUT, "it cannot be read in time");
 }
 
-static void found(struct search *s)
+static void complete_found(struct search *s)
 {
 	struct ky_buf lines = {0};
 	int ret = put_lines(&lines, &s->target, s->name, s->identity, s->text);
 
 	if (ret < 0)
-		fail(s, ret, strerror(-ret));
+		fail_search(s, ret, strerror(-ret));
 	else
 		complete(s, 0, lines.data);
 	ky_buf_deinit(&lines);
 }
 
 /* The child sends the file's identity, then the places, or an error. */
-static void receive(struct ky_watch *w, uint32_t events)
+static void receive_answer(struct ky_watch *w, uint32_t events)
 {
 	struct search *s = ky_container_of(w, struct search, watch);
 	ssize_t n = recv(s->socket, s->text, sizeof(s->text) - 1, MSG_DONTWAIT);
@@ -226,19 +229,19 @@ static void receive(struct ky_watch *w, uint32_t events)
 		return;
 	s->text[KY_MAX(n, 0)] = '\0';
 	if (n <= 0)
-		fail(s, -EIO, "it cannot be read");
+		fail_search(s, -EIO, "it cannot be read");
 	else if (*s->text == ERROR_BEGIN)
-		fail(s, -EINVAL, s->text + 1);
+		fail_search(s, -EINVAL, s->text + 1);
 	else if (*s->identity)
-		found(s);
+		complete_found(s);
 	else if ((size_t)n < sizeof(s->identity) && probes_is_identity(s->text))
 		memcpy(s->identity, s->text, (size_t)n + 1);
 	else
-		fail(s, -EBADMSG, "it cannot be read");
+		fail_search(s, -EBADMSG, "it cannot be read");
 }
 
 /* Starts the child. Returns 0 or -errno. */
-static int start(struct search *s, const struct ky_peer *peer)
+static int start_child(struct search *s, const struct ky_peer *peer)
 {
 	int ends[2];
 
@@ -278,13 +281,14 @@ static struct search *search_new(const struct ky_peer *peer, const char *name)
 	return s;
 }
 
-static int begin(struct search *s, struct peers *p, const struct ky_peer *peer, struct op *op)
+static int begin_search(
+	struct search *s, struct peers *p, const struct ky_peer *peer, struct op *op)
 {
 	struct ky_loop *loop = &p->env->loop;
-	int ret = start(s, peer);
+	int ret = start_child(s, peer);
 
 	if (!ret)
-		ret = ky_watch_add(loop, &s->watch, s->socket, EPOLLIN, receive);
+		ret = ky_watch_add(loop, &s->watch, s->socket, EPOLLIN, receive_answer);
 	if (s->pid > 0)
 		ky_list_append(&p->searches, &s->node);
 	if (!ret) {
@@ -304,7 +308,7 @@ int program_places_find(struct peers *p, const struct ky_peer *peer, const char 
 	struct search *s = search_new(peer, name);
 	int ret = -ENOMEM;
 
-	if (s && (!parse(&s->target, place) || strpbrk(s->target.path, " \t\n#"))) {
+	if (s && (!parse_place(&s->target, place) || strpbrk(s->target.path, " \t\n#"))) {
 		snprintf(why, why_size, "'%s' is not a place of a program", place);
 		search_free(s);
 		return -EINVAL;
@@ -316,7 +320,7 @@ int program_places_find(struct peers *p, const struct ky_peer *peer, const char 
 		return -EBUSY;
 	}
 	if (s)
-		ret = begin(s, p, peer, op);
+		ret = begin_search(s, p, peer, op);
 	if (ret < 0)
 		snprintf(why, why_size, "cannot look for the place: %s", strerror(-ret));
 	return ret;

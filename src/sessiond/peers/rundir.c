@@ -26,7 +26,7 @@ const char *rundir_path(const struct rundir *r, const char *name)
 	return path;
 }
 
-static int complain(int error, const char *path, const char *what, const char *advice)
+static int log_path_error(int error, const char *path, const char *what, const char *advice)
 {
 	ky_error("%s %s: %s%s", what, path, strerror(-error), advice);
 	return error;
@@ -60,15 +60,15 @@ static int check_directory(const struct rundir *r)
 	struct stat st;
 
 	if (lstat(r->path, &st) < 0)
-		return complain(-errno, r->path, "cannot use run directory", "");
+		return log_path_error(-errno, r->path, "cannot use run directory", "");
 	if (!S_ISDIR(st.st_mode))
-		return complain(-ENOTDIR, r->path, "cannot use run directory",
+		return log_path_error(-ENOTDIR, r->path, "cannot use run directory",
 			": remove it or set KYMO_RUNDIR");
 	if (st.st_uid != geteuid())
-		return complain(-EPERM, r->path, "cannot use run directory",
+		return log_path_error(-EPERM, r->path, "cannot use run directory",
 			" (it belongs to another user): set KYMO_RUNDIR");
 	if (st.st_mode & 022)
-		return complain(-EPERM, r->path, "cannot use run directory",
+		return log_path_error(-EPERM, r->path, "cannot use run directory",
 			" (other users can write to it): set KYMO_RUNDIR or change its mode");
 	return 0;
 }
@@ -80,11 +80,11 @@ static int make_directory(const struct rundir *r)
 	if (mkdir(r->path, 0700) < 0) {
 		if (errno == EEXIST)
 			return check_directory(r);
-		return complain(-errno, r->path, "cannot make run directory",
+		return log_path_error(-errno, r->path, "cannot make run directory",
 			errno == ENOENT ? " (its parent does not exist)" : "");
 	}
 	if (chmod(r->path, mode) < 0)
-		return complain(-errno, r->path, "cannot set the mode of run directory", "");
+		return log_path_error(-errno, r->path, "cannot set the mode of run directory", "");
 	return 0;
 }
 
@@ -180,10 +180,10 @@ static int take_lock(struct rundir *r, bool take_over)
 
 	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (r->lock_fd < 0)
-		return complain(-errno, path, "cannot open", "");
+		return log_path_error(-errno, path, "cannot open", "");
 	ret = wait_for_lock(r, take_over);
 	if (ret < 0 && ret != -EWOULDBLOCK)
-		return complain(ret, path, "cannot lock", "");
+		return log_path_error(ret, path, "cannot lock", "");
 	if (ret < 0) {
 		read_owner(r->lock_fd, pid, sizeof(pid));
 		ky_error(
@@ -193,7 +193,7 @@ static int take_lock(struct rundir *r, bool take_over)
 	}
 	n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (ftruncate(r->lock_fd, 0) < 0 || pwrite(r->lock_fd, pid, (size_t)n, 0) != n)
-		return complain(-errno, path, "cannot write", "");
+		return log_path_error(-errno, path, "cannot write", "");
 	return 0;
 }
 
@@ -206,7 +206,7 @@ static int make_wake(struct rundir *r)
 		return 0; /* programs wait on this very one */
 	unlink(path);
 	if (mkfifo(path, 0600) < 0 || chmod(path, 0644) < 0)
-		return complain(-errno, path, "cannot make", "");
+		return log_path_error(-errno, path, "cannot make", "");
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static int make_state(struct rundir *r)
 	r->state = (struct ky_state){.magic = KY_STATE_MAGIC, .size = sizeof(r->state)};
 	r->state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (r->state_fd < 0 || fchmod(r->state_fd, 0644) < 0)
-		return complain(-errno, path, "cannot make", "");
+		return log_path_error(-errno, path, "cannot make", "");
 	return 0;
 }
 
@@ -272,7 +272,7 @@ int rundir_wake(const struct rundir *r)
 	int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
-		return complain(-errno, path, "cannot open", "");
+		return log_path_error(-errno, path, "cannot open", "");
 	ky_close(fd);
 	return 0;
 }

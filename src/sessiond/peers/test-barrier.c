@@ -51,7 +51,7 @@ static void done(struct op *op, int status, const char *message)
 static struct op op = {done};
 
 /* A barrier that waits for n answers. */
-static void arm(unsigned n, uint64_t timeout_ns)
+static void arm_barrier(unsigned n, uint64_t timeout_ns)
 {
 	assert_int_equal(ky_loop_init(&loop), 0);
 	loop.clock = &loop_clock;
@@ -74,13 +74,13 @@ static void run_barrier(bool timed_out)
 
 static void test_nobody_to_wait_for(void **state)
 {
-	arm(0, TIMEOUT_NS);
+	arm_barrier(0, TIMEOUT_NS);
 	run_barrier(false);
 }
 
 static void test_all_answer(void **state)
 {
-	arm(2, TIMEOUT_NS);
+	arm_barrier(2, TIMEOUT_NS);
 	ticket_done(ticket_find(&peer, TICKET_ACK, 1));
 	ticket_done(ticket_find(&peer, TICKET_ACK, 0));
 	run_barrier(false);
@@ -89,7 +89,7 @@ static void test_all_answer(void **state)
 /* Of the replies of one kind, a barrier may wait for the last alone. */
 static void test_last_reply(void **state)
 {
-	arm(0, TIMEOUT_NS);
+	arm_barrier(0, TIMEOUT_NS);
 	barrier_deinit(&barrier);
 	barrier_init(&barrier, &loop, &op);
 	for (int i = 0; i < 3; i++)
@@ -107,14 +107,14 @@ static void test_last_reply(void **state)
 
 static void test_peer_goes(void **state)
 {
-	arm(2, TIMEOUT_NS);
+	arm_barrier(2, TIMEOUT_NS);
 	ticket_done_all(&peer);
 	run_barrier(false);
 }
 
 static void test_silence(void **state)
 {
-	arm(1, TIMEOUT_NS);
+	arm_barrier(1, TIMEOUT_NS);
 	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
@@ -124,14 +124,14 @@ static void test_replies_extend(void **state)
 {
 	const unsigned n = 2 * BARRIER_MAX_EXTENSIONS;
 
-	arm(n + 1, TIMEOUT_NS);
+	arm_barrier(n + 1, TIMEOUT_NS);
 	for (unsigned i = 0; i < n; i++) {
 		now_ns += TIMEOUT_NS - 1;
 		ticket_done(ticket_find(&peer, TICKET_ACK, i));
 	}
 	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + n * (TIMEOUT_NS - 1));
-	arm(2, TIMEOUT_NS);
+	arm_barrier(2, TIMEOUT_NS);
 	now_ns += TIMEOUT_NS - 1;
 	ticket_done(ticket_find(&peer, TICKET_ACK, 1));
 	run_barrier(true);
@@ -141,7 +141,7 @@ static void test_replies_extend(void **state)
 /* A trusted peer may take the time up to the deadline. */
 static void test_trusted_peer(void **state)
 {
-	arm(2, TIMEOUT_NS);
+	arm_barrier(2, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 1)->trusted = true;
 	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
@@ -160,11 +160,11 @@ static void test_stopped_peer(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	proc_dir = "/proc";
-	arm(1, TIMEOUT_NS);
+	arm_barrier(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
 	run_barrier(true);
 	assert_true(now_ns < KY_NS_PER_MS + TIMEOUT_NS);
-	arm(1, TIMEOUT_NS);
+	arm_barrier(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = getpid();
 	run_barrier(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
@@ -255,7 +255,7 @@ static struct ticket *arm_for_process(void)
 {
 	struct ticket *t;
 
-	arm(1, TIMEOUT_NS);
+	arm_barrier(1, TIMEOUT_NS);
 	t = ticket_find(&peer, TICKET_ACK, 0);
 	t->pid = 5;
 	write_run();
@@ -366,7 +366,7 @@ static void test_patience_for_silence(void **state)
 {
 	get_users();
 	for (unsigned n = 0; n < 3; n++) {
-		arm(2, APP_ANSWER_NS);
+		arm_barrier(2, APP_ANSWER_NS);
 		for (unsigned i = 0; i < 2; i++) /* both at once: charged once */
 			ticket_find(&peer, TICKET_ACK, i)->user = one;
 		one->patience.at_ns = 0;
@@ -382,7 +382,7 @@ static void test_patience_for_silence(void **state)
 static void test_late_peer(void **state)
 {
 	get_users();
-	arm(1, APP_ANSWER_NS);
+	arm_barrier(1, APP_ANSWER_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->user = one;
 	assert_int_equal(ky_loop_run(&loop), 0);
 	assert_int_equal(waited_ms(), APP_ANSWER_NS / KY_NS_PER_MS);
@@ -409,7 +409,7 @@ static void test_patience_for_replies(void **state)
 	const unsigned n = 400;
 
 	get_users();
-	arm(n, TIMEOUT_NS);
+	arm_barrier(n, TIMEOUT_NS);
 	for (unsigned i = 0; i < n; i++)
 		ticket_find(&peer, TICKET_ACK, i)->user = one;
 	on_pass = answer_one;
@@ -428,7 +428,7 @@ static void test_patience_of_all_users(void **state)
 	get_users();
 	for (unsigned i = 0; i < KY_ARRAY_SIZE(many); i++) {
 		many[i] = user_get(&users, 2000 + i);
-		arm(1, APP_ANSWER_NS);
+		arm_barrier(1, APP_ANSWER_NS);
 		ticket_find(&peer, TICKET_ACK, 0)->user = many[i];
 		users.patience.at_ns = 0;
 		run_barrier(true);
@@ -451,7 +451,7 @@ static void test_trusted_peer_alone(void **state)
 {
 	void (*before)(void) = on_pass;
 
-	arm(2, TIMEOUT_NS);
+	arm_barrier(2, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 1)->trusted = true;
 	on_pass = check_dropped;
 	run_barrier(true);

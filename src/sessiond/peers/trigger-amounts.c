@@ -70,7 +70,7 @@ static uint64_t per_second(uint64_t n, uint64_t ns)
 }
 
 /* Fires if the condition became true. */
-static void compare(struct trigger *t, uint64_t value, const char *unit, const char *what)
+static void fire_if_met(struct trigger *t, uint64_t value, const char *unit, const char *what)
 {
 	bool was_met = t->is_met;
 
@@ -99,26 +99,29 @@ static void look_at(struct trigger *t, const struct amounts *a)
 	switch (c->kind) {
 	case WHEN_EVENTS_RATE:
 		if (a->elapsed_ns)
-			compare(t, per_second(a->new_events, a->elapsed_ns), "", "events a second");
+			fire_if_met(
+				t, per_second(a->new_events, a->elapsed_ns), "", "events a second");
 		break;
 	case WHEN_BYTES_RATE:
 		if (a->elapsed_ns)
-			compare(t, per_second(a->new_bytes, a->elapsed_ns), "", "bytes a second");
+			fire_if_met(
+				t, per_second(a->new_bytes, a->elapsed_ns), "", "bytes a second");
 		break;
 	case WHEN_DISCARDED:
 		look_at_discarded(t, a->discarded);
 		break;
 	case WHEN_BUFFERS:
-		compare(t, a->fill, "%", "of a buffer are in use");
+		fire_if_met(t, a->fill, "%", "of a buffer are in use");
 		break;
 	case WHEN_SIZE:
-		compare(t, a->bytes, "", "bytes are written");
+		fire_if_met(t, a->bytes, "", "bytes are written");
 		break;
 	case WHEN_DISK_FREE:
 		if (a->disk_size && c->percent)
-			compare(t, a->disk_free * 100 / a->disk_size, "%", "of the disk are free");
+			fire_if_met(
+				t, a->disk_free * 100 / a->disk_size, "%", "of the disk are free");
 		else if (a->disk_size)
-			compare(t, a->disk_free, "", "bytes of the disk are free");
+			fire_if_met(t, a->disk_free, "", "bytes of the disk are free");
 		break;
 	case WHEN_FAILING:
 		if (a->failing && !t->is_met)
