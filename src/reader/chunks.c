@@ -14,7 +14,7 @@ bool ky_chunks_are_of_session(const struct ky_trace *x, const struct ky_trace *y
 	return x->tsdl.has_uuid && y->tsdl.has_uuid && !memcmp(x->tsdl.uuid, y->tsdl.uuid, n);
 }
 
-static int compare(uint64_t x, uint64_t y)
+static int compare_times(uint64_t x, uint64_t y)
 {
 	return (x > y) - (x < y);
 }
@@ -22,12 +22,12 @@ static int compare(uint64_t x, uint64_t y)
 /* 0: streams of the same ring. */
 static int compare_rings(const struct ky_file *x, const struct ky_file *y)
 {
-	int c = compare(x->trace->group, y->trace->group);
+	int c = compare_times(x->trace->group, y->trace->group);
 
 	if (!c)
-		c = compare(
+		c = compare_times(
 			x->class ? x->class->id : UINT64_MAX, y->class ? y->class->id : UINT64_MAX);
-	return c ? c : compare(x->instance, y->instance);
+	return c ? c : compare_times(x->instance, y->instance);
 }
 
 static int compare_begins(const void *a, const void *b)
@@ -36,7 +36,7 @@ static int compare_begins(const void *a, const void *b)
 	const struct ky_file *y = (*(struct ky_stream *const *)b)->files;
 	int c = compare_rings(x, y);
 
-	return c ? c : compare(x->begin, y->begin);
+	return c ? c : compare_times(x->begin, y->begin);
 }
 
 /* The last packet of a stream, as far as it shows which packet follows. */

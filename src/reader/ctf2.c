@@ -33,7 +33,7 @@ static const char alias_space;
 
 /* --- errors and memory --- */
 
-static void KY_PRINTF(2, 3) fail(struct parser *p, const char *fmt, ...)
+static void KY_PRINTF(2, 3) fail_parsing(struct parser *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -47,31 +47,31 @@ static void KY_PRINTF(2, 3) fail(struct parser *p, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void *alloc(struct parser *p, size_t n)
+static void *alloc_parsed(struct parser *p, size_t n)
 {
 	void *m = p->failed ? NULL : ky_arena_alloc(&p->tsdl->arena, n);
 
 	if (!m)
-		fail(p, "the metadata is too large");
+		fail_parsing(p, "the metadata is too large");
 	return m;
 }
 
 /* Room for one more element, which is zero, in an array of the arena. NULL after an error. */
-static void *grow(struct parser *p, void *array, size_t *n, size_t *cap, size_t size)
+static void *grow_parsed(struct parser *p, void *array, size_t *n, size_t *cap, size_t size)
 {
 	void *m = p->failed ? NULL : ky_arena_grow(&p->tsdl->arena, array, n, cap, size);
 
 	if (!m)
-		fail(p, "the metadata is too large");
+		fail_parsing(p, "the metadata is too large");
 	return m;
 }
 
-static const char *intern(struct parser *p, const char *text)
+static const char *intern_text(struct parser *p, const char *text)
 {
 	const char *interned = ky_names_intern(&p->tsdl->names, text, strlen(text));
 
 	if (!interned)
-		fail(p, "the metadata is too large");
+		fail_parsing(p, "the metadata is too large");
 	return interned;
 }
 
@@ -81,7 +81,7 @@ static bool add_name(struct parser *p, const void *owner, const char *name, size
 	uint32_t *at = name ? ky_names_at(&p->tsdl->names, owner, name) : NULL;
 
 	if (!at) {
-		fail(p, "the metadata is too large");
+		fail_parsing(p, "the metadata is too large");
 		return true;
 	}
 	if (*at != UINT32_MAX)
@@ -106,7 +106,7 @@ static json *find_kind(struct parser *p, json *o, const char *key, json_type kin
 	json *found = find_member(o, key);
 
 	if (found && json_object_get_type(found) != kind) {
-		fail(p, "'%s' is not %s", key,
+		fail_parsing(p, "'%s' is not %s", key,
 			kind == json_type_array
 				? "an array"
 				: (kind == json_type_object ? "an object" : "a string"));
@@ -120,14 +120,14 @@ static const char *find_text(struct parser *p, json *o, const char *key)
 {
 	json *found = find_kind(p, o, key, json_type_string);
 
-	return found ? intern(p, json_object_get_string(found)) : NULL;
+	return found ? intern_text(p, json_object_get_string(found)) : NULL;
 }
 
 /* Two's complement if it is negative. */
 static uint64_t number_of(struct parser *p, json *v, const char *what)
 {
 	if (json_object_get_type(v) != json_type_int)
-		fail(p, "'%s' is not an integer", what);
+		fail_parsing(p, "'%s' is not an integer", what);
 	return json_object_get_int64(v) < 0 ? (uint64_t)json_object_get_int64(v)
 					    : json_object_get_uint64(v);
 }
@@ -139,7 +139,8 @@ static uint64_t find_number(
 	uint64_t n = found ? number_of(p, found, key) : missing;
 
 	if (found && (json_object_get_int64(found) < 0 || n > max))
-		fail(p, "'%s' is not a number from 0 to %llu", key, (unsigned long long)max);
+		fail_parsing(
+			p, "'%s' is not a number from 0 to %llu", key, (unsigned long long)max);
 	return n;
 }
 
@@ -148,7 +149,7 @@ static uint32_t find_align(struct parser *p, json *o, const char *key, uint32_t 
 	uint64_t n = find_number(p, o, key, missing, MAX_ALIGN);
 
 	if (!ky_is_pow2(n))
-		fail(p, "'%s' is not a power of two", key);
+		fail_parsing(p, "'%s' is not a power of two", key);
 	return (uint32_t)n;
 }
 
@@ -162,13 +163,14 @@ static void refuse_extensions(struct parser *p, json *o)
 	json_object_object_foreach(spaces, space, names)
 	{
 		if (json_object_get_type(names) != json_type_object) {
-			fail(p, "the extension '%.64s' is not supported", space);
+			fail_parsing(p, "the extension '%.64s' is not supported", space);
 			return;
 		}
 		json_object_object_foreach(names, name, unused)
 		{
 			(void)unused;
-			fail(p, "the extension '%.64s' of '%.64s' is not supported", name, space);
+			fail_parsing(p, "the extension '%.64s' of '%.64s' is not supported", name,
+				space);
 		}
 	}
 }
@@ -192,12 +194,12 @@ static void parse_byte_order(struct parser *p, json *o, struct ky_type *t)
 		t->byte_order = KY_ORDER_BE;
 		natural = "last-to-first";
 	} else {
-		fail(p, "a field needs a byte order: little-endian or big-endian");
+		fail_parsing(p, "a field needs a byte order: little-endian or big-endian");
 		return;
 	}
 	if (bits && strcmp(bits, natural))
-		fail(p, "the bit order '%.32s' with the byte order '%s' is not supported", bits,
-			order);
+		fail_parsing(p, "the bit order '%.32s' with the byte order '%s' is not supported",
+			bits, order);
 }
 
 static void parse_length(struct parser *p, json *o, struct ky_type *t)
@@ -206,14 +208,14 @@ static void parse_length(struct parser *p, json *o, struct ky_type *t)
 	t->align = find_align(p, o, "alignment", 1);
 	parse_byte_order(p, o, t);
 	if (!t->size)
-		fail(p, "a fixed length must be of 1 to 64 bits");
+		fail_parsing(p, "a fixed length must be of 1 to 64 bits");
 }
 
 static void parse_base(struct parser *p, json *o, struct ky_type *t)
 {
 	t->base = (uint8_t)find_number(p, o, "preferred-display-base", 10, 16);
 	if (t->base != 2 && t->base != 8 && t->base != 10 && t->base != 16)
-		fail(p, "'preferred-display-base' is not 2, 8, 10 or 16");
+		fail_parsing(p, "'preferred-display-base' is not 2, 8, 10 or 16");
 }
 
 struct ranges {
@@ -232,7 +234,7 @@ static bool parse_range(
 	bool is_signed;
 
 	if (json_object_get_type(pair) != json_type_array || json_object_array_length(pair) != 2) {
-		fail(p, "a range is not a pair of integers");
+		fail_parsing(p, "a range is not a pair of integers");
 		return false;
 	}
 	lo = json_object_array_get_idx(pair, 0);
@@ -245,7 +247,7 @@ static bool parse_range(
 	if (!is_signed && json_object_get_int64(lo) < 0)
 		r->lo = 0;
 	if (is_signed ? (int64_t)r->hi < (int64_t)r->lo : r->hi < r->lo)
-		fail(p, "a range ends before it begins");
+		fail_parsing(p, "a range ends before it begins");
 	return true;
 }
 
@@ -262,13 +264,13 @@ static bool parse_ranges(
 
 		if (!parse_range(p, json_object_array_get_idx(list, i), &range, type))
 			continue;
-		r = grow(p, &to->v, &to->n, &to->cap, sizeof(*r));
+		r = grow_parsed(p, &to->v, &to->n, &to->cap, sizeof(*r));
 		if (!r)
 			return false;
 		*r = range;
 	}
 	if (!n)
-		fail(p, "there are no ranges");
+		fail_parsing(p, "there are no ranges");
 	return !p->failed;
 }
 
@@ -284,12 +286,12 @@ static void parse_labels(struct parser *p, json *o, const char *key, struct ky_t
 		return;
 	json_object_object_foreach(labels, label, list)
 	{
-		const char *name = intern(p, label);
+		const char *name = intern_text(p, label);
 
 		if (!name || !parse_ranges(p, list, &ranges, t))
 			return;
 		while (n < ranges.n) {
-			const char **at = grow(p, &names, &n, &cap, sizeof(*at));
+			const char **at = grow_parsed(p, &names, &n, &cap, sizeof(*at));
 
 			if (!at)
 				return;
@@ -300,7 +302,7 @@ static void parse_labels(struct parser *p, json *o, const char *key, struct ky_t
 	t->ranges = ranges.v;
 	t->n = (uint32_t)n;
 	if (!p->failed && !ky_type_index_labels(p->tsdl, t))
-		fail(p, "the metadata is too large");
+		fail_parsing(p, "the metadata is too large");
 }
 
 static void parse_mappings(struct parser *p, json *o, struct ky_type *t)
@@ -365,7 +367,7 @@ static void parse_float(struct parser *p, json *o, struct ky_type *t)
 	t->align = find_align(p, o, "alignment", 1);
 	parse_byte_order(p, o, t);
 	if (t->size != 32 && t->size != 64)
-		fail(p, "floating point numbers of %u bits are not supported", t->size);
+		fail_parsing(p, "floating point numbers of %u bits are not supported", t->size);
 }
 
 static void parse_encoding(struct parser *p, json *o, struct ky_type *t)
@@ -380,7 +382,7 @@ static void parse_encoding(struct parser *p, json *o, struct ky_type *t)
 			return;
 		}
 	}
-	fail(p, "the encoding '%.32s' is not supported", encoding);
+	fail_parsing(p, "the encoding '%.32s' is not supported", encoding);
 }
 
 static void parse_string(struct parser *p, json *o, struct ky_type *t)
@@ -403,7 +405,7 @@ static void parse_origin(struct parser *p, const char *origin, struct ky_type *t
 			t->origin = (uint8_t)(KY_FROM_SCOPE + i);
 	}
 	if (origin && t->origin == KY_FROM_HERE)
-		fail(p, "'%.64s' is not an origin of fields", origin);
+		fail_parsing(p, "'%.64s' is not an origin of fields", origin);
 }
 
 /*
@@ -423,9 +425,9 @@ static void parse_location(struct parser *p, json *o, const char *key, struct ky
 		origin = location ? find_text(p, location, "origin") : NULL;
 	}
 	n = path ? json_object_array_length(path) : 0;
-	words = alloc(p, (n + 1) * sizeof(*words));
+	words = alloc_parsed(p, (n + 1) * sizeof(*words));
 	if (n <= is_draft)
-		fail(p, "'%s' is missing, or has no path", key);
+		fail_parsing(p, "'%s' is missing, or has no path", key);
 	if (p->failed)
 		return;
 	if (is_draft)
@@ -435,9 +437,9 @@ static void parse_location(struct parser *p, json *o, const char *key, struct ky
 		json *word = json_object_array_get_idx(path, i);
 
 		if (json_object_get_type(word) == json_type_string)
-			words[n_words++] = intern(p, json_object_get_string(word));
+			words[n_words++] = intern_text(p, json_object_get_string(word));
 		else if (word)
-			fail(p, "'%s' has a path of other than names", key);
+			fail_parsing(p, "'%s' has a path of other than names", key);
 		else if (n_words)
 			n_words--;
 		else
@@ -454,7 +456,7 @@ static void parse_static(struct parser *p, json *o, struct ky_type *t)
 	t->kind = KY_TYPE_ARRAY;
 	t->count = find_number(p, o, "length", 0, UINT64_MAX);
 	if (!find_member(o, "length"))
-		fail(p, "'length' is missing");
+		fail_parsing(p, "'length' is missing");
 }
 
 static void parse_dynamic(struct parser *p, json *o, struct ky_type *t)
@@ -515,7 +517,7 @@ static void parse_structure(struct parser *p, json *o, struct ky_type *t)
 {
 	json *list = find_kind(p, o, "member-classes", json_type_array);
 	size_t n = list ? json_object_array_length(list) : 0;
-	struct ky_member *members = alloc(p, KY_MAX(n, (size_t)1) * sizeof(*members));
+	struct ky_member *members = alloc_parsed(p, KY_MAX(n, (size_t)1) * sizeof(*members));
 
 	t->kind = KY_TYPE_STRUCT;
 	t->align = find_align(p, o, "minimum-alignment", 1);
@@ -526,9 +528,9 @@ static void parse_structure(struct parser *p, json *o, struct ky_type *t)
 		members[i].name = find_text(p, member, "name");
 		members[i].type = parse_class(p, find_member(member, "field-class"));
 		if (!members[i].name)
-			fail(p, "a member of a structure has no name");
+			fail_parsing(p, "a member of a structure has no name");
 		else if (!p->failed && !add_name(p, t, members[i].name, i))
-			fail(p, "'%.64s' is there twice", members[i].name);
+			fail_parsing(p, "'%.64s' is there twice", members[i].name);
 	}
 	t->members = members;
 	t->n = (uint32_t)n;
@@ -552,29 +554,31 @@ static void parse_optional(struct parser *p, json *o, struct ky_type *t)
 {
 	json *list = find_member(o, "selector-field-ranges");
 	struct ranges ranges = {0};
-	struct ky_member *member = alloc(p, sizeof(*member));
+	struct ky_member *member = alloc_parsed(p, sizeof(*member));
 
 	parse_location(p, o, "selector-field-location", t);
 	if (list) {
 		parse_ranges(p, list, &ranges, NULL);
 	} else {
-		struct ky_range *any = grow(p, &ranges.v, &ranges.n, &ranges.cap, sizeof(*any));
+		struct ky_range *any = grow_parsed(
+			p, &ranges.v, &ranges.n, &ranges.cap, sizeof(*any));
 
 		if (any)
 			*any = (struct ky_range){1, UINT64_MAX};
 	}
 	if (p->failed)
 		return;
-	*member = (struct ky_member){intern(p, ""), parse_class(p, find_member(o, "field-class"))};
+	*member = (struct ky_member){
+		intern_text(p, ""), parse_class(p, find_member(o, "field-class"))};
 	t->is_optional = true;
-	set_options(p, t, &ranges, alloc(p, ranges.n * sizeof(uint32_t)), member, 1);
+	set_options(p, t, &ranges, alloc_parsed(p, ranges.n * sizeof(uint32_t)), member, 1);
 }
 
 static void parse_variant(struct parser *p, json *o, struct ky_type *t)
 {
 	json *list = find_kind(p, o, "options", json_type_array);
 	size_t n = list ? json_object_array_length(list) : 0, n_options = 0, cap = 0;
-	struct ky_member *members = alloc(p, KY_MAX(n, (size_t)1) * sizeof(*members));
+	struct ky_member *members = alloc_parsed(p, KY_MAX(n, (size_t)1) * sizeof(*members));
 	struct ranges ranges = {0};
 	uint32_t *options = NULL;
 
@@ -584,12 +588,12 @@ static void parse_variant(struct parser *p, json *o, struct ky_type *t)
 		const char *name = find_text(p, option, "name");
 
 		refuse_extensions(p, option);
-		members[i].name = name ? name : intern(p, "");
+		members[i].name = name ? name : intern_text(p, "");
 		members[i].type = parse_class(p, find_member(option, "field-class"));
 		if (!parse_ranges(p, find_member(option, "selector-field-ranges"), &ranges, NULL))
 			return;
 		while (n_options < ranges.n) {
-			uint32_t *at = grow(p, &options, &n_options, &cap, sizeof(*at));
+			uint32_t *at = grow_parsed(p, &options, &n_options, &cap, sizeof(*at));
 
 			if (!at)
 				return;
@@ -597,7 +601,7 @@ static void parse_variant(struct parser *p, json *o, struct ky_type *t)
 		}
 	}
 	if (!n)
-		fail(p, "a variant has no options");
+		fail_parsing(p, "a variant has no options");
 	set_options(p, t, &ranges, options, members, n);
 }
 
@@ -666,11 +670,11 @@ static void parse_roles(struct parser *p, json *o, struct ky_type *t)
 
 static const struct ky_type *find_alias(struct parser *p, const char *text)
 {
-	const char *name = intern(p, text);
+	const char *name = intern_text(p, text);
 	uint32_t at = name ? ky_names_find(&p->tsdl->names, &alias_space, name) : UINT32_MAX;
 
 	if (at == UINT32_MAX) {
-		fail(p, "unknown field class '%.64s'", text);
+		fail_parsing(p, "unknown field class '%.64s'", text);
 		return NULL;
 	}
 	return p->aliases[at];
@@ -679,7 +683,7 @@ static const struct ky_type *find_alias(struct parser *p, const char *text)
 static const struct ky_type *parse_object(struct parser *p, json *o)
 {
 	const char *name = find_text(p, o, "type");
-	struct ky_type *t = alloc(p, sizeof(*t));
+	struct ky_type *t = alloc_parsed(p, sizeof(*t));
 
 	refuse_extensions(p, o);
 	for (size_t i = 0; name && t && i < KY_ARRAY_SIZE(classes); i++) {
@@ -690,7 +694,7 @@ static const struct ky_type *parse_object(struct parser *p, json *o)
 		parse_roles(p, o, t);
 		return p->failed ? NULL : t;
 	}
-	fail(p, "unknown type of field class '%.64s'", name ? name : "");
+	fail_parsing(p, "unknown type of field class '%.64s'", name ? name : "");
 	return NULL;
 }
 
@@ -700,7 +704,7 @@ static const struct ky_type *parse_class(struct parser *p, json *o)
 	const struct ky_type *t = NULL;
 
 	if (++p->depth > KY_TSDL_MAX_DEPTH)
-		fail(p, "field classes are nested too deeply");
+		fail_parsing(p, "field classes are nested too deeply");
 	if (p->failed)
 		return NULL;
 	if (json_object_get_type(o) == json_type_string)
@@ -708,7 +712,7 @@ static const struct ky_type *parse_class(struct parser *p, json *o)
 	else if (json_object_get_type(o) == json_type_object)
 		t = parse_object(p, o);
 	else
-		fail(p, "a field class is missing");
+		fail_parsing(p, "a field class is missing");
 	p->depth--;
 	return t;
 }
@@ -720,7 +724,7 @@ static const struct ky_type *parse_scope(struct parser *p, json *o, const char *
 	const struct ky_type *t = class ? parse_class(p, class) : NULL;
 
 	if (t && t->kind != KY_TYPE_STRUCT)
-		fail(p, "'%s' is not a structure", key);
+		fail_parsing(p, "'%s' is not a structure", key);
 	return t;
 }
 
@@ -732,9 +736,9 @@ static void parse_preamble(struct parser *p, json *o)
 	struct ky_tsdl *t = p->tsdl;
 
 	if (p->has_preamble)
-		fail(p, "there are two preambles");
+		fail_parsing(p, "there are two preambles");
 	if (find_number(p, o, "version", 0, UINT32_MAX) != 2)
-		fail(p, "this is version %llu of CTF: only 1.8 and 2 can be read",
+		fail_parsing(p, "this is version %llu of CTF: only 1.8 and 2 can be read",
 			(unsigned long long)find_number(p, o, "version", 0, UINT32_MAX));
 	p->has_preamble = true;
 	if (!uuid)
@@ -743,7 +747,7 @@ static void parse_preamble(struct parser *p, json *o)
 	for (size_t i = 0; t->has_uuid && i < sizeof(t->uuid); i++)
 		t->uuid[i] = (uint8_t)number_of(p, json_object_array_get_idx(uuid, i), "uuid");
 	if (!t->has_uuid)
-		fail(p, "'uuid' is not 16 numbers");
+		fail_parsing(p, "'uuid' is not 16 numbers");
 }
 
 static void parse_alias(struct parser *p, json *o)
@@ -752,13 +756,13 @@ static void parse_alias(struct parser *p, json *o)
 	const struct ky_type **at;
 
 	if (!name)
-		fail(p, "an alias has no name");
-	at = grow(p, &p->aliases, &p->n_aliases, &p->cap_aliases, sizeof(*at));
+		fail_parsing(p, "an alias has no name");
+	at = grow_parsed(p, &p->aliases, &p->n_aliases, &p->cap_aliases, sizeof(*at));
 	if (!at)
 		return;
 	*at = parse_class(p, find_member(o, "field-class"));
 	if (!p->failed && !add_name(p, &alias_space, name, p->n_aliases - 1))
-		fail(p, "the alias '%.64s' is there twice", name);
+		fail_parsing(p, "the alias '%.64s' is there twice", name);
 }
 
 static void parse_environment(struct parser *p, json *o)
@@ -770,16 +774,16 @@ static void parse_environment(struct parser *p, json *o)
 		return;
 	json_object_object_foreach(list, key, value)
 	{
-		struct ky_env *e = grow(p, &t->env, &t->n_env, &p->cap_env, sizeof(*e));
+		struct ky_env *e = grow_parsed(p, &t->env, &t->n_env, &p->cap_env, sizeof(*e));
 
 		if (!e)
 			return;
-		e->name = intern(p, key);
+		e->name = intern_text(p, key);
 		if (json_object_get_type(value) == json_type_string) {
-			e->text = intern(p, json_object_get_string(value));
+			e->text = intern_text(p, json_object_get_string(value));
 		} else {
 			e->number = (int64_t)number_of(p, value, "environment");
-			e->digits = intern(p, json_object_get_string(value));
+			e->digits = intern_text(p, json_object_get_string(value));
 		}
 	}
 }
@@ -787,7 +791,7 @@ static void parse_environment(struct parser *p, json *o)
 static void parse_trace(struct parser *p, json *o)
 {
 	if (p->has_trace)
-		fail(p, "the trace is described twice");
+		fail_parsing(p, "the trace is described twice");
 	p->has_trace = true;
 	parse_environment(p, o);
 	p->tsdl->packet_header = parse_scope(p, o, "packet-header-field-class");
@@ -796,7 +800,8 @@ static void parse_trace(struct parser *p, json *o)
 static void parse_clock(struct parser *p, json *o)
 {
 	struct ky_tsdl *t = p->tsdl;
-	struct ky_trace_clock *c = grow(p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
+	struct ky_trace_clock *c = grow_parsed(
+		p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
 	json *offset = find_kind(p, o, "offset-from-origin", json_type_object);
 	json *seconds = offset ? find_member(offset, "seconds") : NULL;
 	const char *id = find_text(p, o, "id");
@@ -815,9 +820,9 @@ static void parse_clock(struct parser *p, json *o)
 	if (!id)
 		id = c->name; /* in drafts */
 	if (!c->freq || !id)
-		fail(p, "a clock needs an id and a frequency");
+		fail_parsing(p, "a clock needs an id and a frequency");
 	else if (!add_name(p, &t->n_clocks, id, t->n_clocks - 1))
-		fail(p, "two clocks have the id '%.64s'", id);
+		fail_parsing(p, "two clocks have the id '%.64s'", id);
 	else
 		ky_trace_clock_prepare(c);
 }
@@ -825,7 +830,8 @@ static void parse_clock(struct parser *p, json *o)
 static void parse_stream(struct parser *p, json *o)
 {
 	struct ky_tsdl *t = p->tsdl;
-	struct ky_tsdl_stream *s = grow(p, &t->streams, &t->n_streams, &p->cap_streams, sizeof(*s));
+	struct ky_tsdl_stream *s = grow_parsed(
+		p, &t->streams, &t->n_streams, &p->cap_streams, sizeof(*s));
 
 	if (!s)
 		return;
@@ -859,7 +865,8 @@ static int parse_loglevel(json *o)
 static void parse_event(struct parser *p, json *o)
 {
 	struct ky_tsdl *t = p->tsdl;
-	struct ky_tsdl_event *e = grow(p, &t->events, &t->n_events, &p->cap_events, sizeof(*e));
+	struct ky_tsdl_event *e = grow_parsed(
+		p, &t->events, &t->n_events, &p->cap_events, sizeof(*e));
 
 	if (!e)
 		return;
@@ -889,19 +896,19 @@ static void parse_fragment(struct parser *p, json *o)
 								       : NULL;
 
 	if (!type) {
-		fail(p, "a fragment is not an object with a type");
+		fail_parsing(p, "a fragment is not an object with a type");
 		return;
 	}
 	refuse_extensions(p, o);
 	if (!p->has_preamble && strcmp(type, "preamble"))
-		fail(p, "the metadata does not begin with a preamble");
+		fail_parsing(p, "the metadata does not begin with a preamble");
 	for (size_t i = 0; i < KY_ARRAY_SIZE(fragments) && !p->failed; i++) {
 		if (!strcmp(type, fragments[i].name)) {
 			fragments[i].parse(p, o);
 			return;
 		}
 	}
-	fail(p, "unknown type of fragment '%.64s'", type);
+	fail_parsing(p, "unknown type of fragment '%.64s'", type);
 }
 
 /* --- the whole --- */
@@ -929,11 +936,11 @@ static size_t parse_text(
 	if (o)
 		parse_fragment(p, o);
 	else if (len > FRAGMENT_MAX && error == json_tokener_continue)
-		fail(p, "a fragment is larger than 1 MiB");
+		fail_parsing(p, "a fragment is larger than 1 MiB");
 	else if (is_last && p->tsdl->n_streams && error == json_tokener_continue)
 		p->tsdl->is_cut = true;
 	else
-		fail(p, "this is CTF 2, but not JSON: %s",
+		fail_parsing(p, "this is CTF 2, but not JSON: %s",
 			error == json_tokener_continue ? "the fragment has no end"
 						       : json_tokener_error_desc(error));
 	json_object_put(o);
@@ -947,7 +954,7 @@ static void parse_fragments(struct parser *p, const char *text, size_t len)
 	const char *end = text + len, *stop = text;
 
 	if (!tokener)
-		fail(p, "no memory");
+		fail_parsing(p, "no memory");
 	p->line = 1;
 	while (!p->failed && text < end) {
 		size_t n = 1;
@@ -981,7 +988,7 @@ int ky_ctf2_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 	t->is_ctf2 = true;
 	parse_fragments(&p, text, len);
 	if (!p.has_trace && !p.failed && !t->n_streams)
-		fail(&p, "no stream is described");
+		fail_parsing(&p, "no stream is described");
 	if (!p.failed && !ky_tsdl_finish(t, error)) {
 		error->line = error->column = 1;
 		p.failed = true;

@@ -59,7 +59,7 @@ static void sift_down(struct ky_cursor *c, size_t i)
 	c->heap[i] = w;
 }
 
-static void KY_PRINTF(2, 3) warn(const struct ky_cursor *c, const char *fmt, ...)
+static void KY_PRINTF(2, 3) send_warning(const struct ky_cursor *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -84,7 +84,7 @@ static void report_foreign(const struct ky_cursor *c, const struct ky_file *f)
 		[KY_HEAD_CLASS] =
 			"its first packet is of a stream class that the metadata does not have"};
 
-	warn(c, "%s is no stream of this trace: %s", f->path, texts[f->fault]);
+	send_warning(c, "%s is no stream of this trace: %s", f->path, texts[f->fault]);
 }
 
 static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
@@ -94,16 +94,17 @@ static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 	if (w->n_corrupt && !w->class && is_among_first(c, FAULT_DAMAGED))
 		report_foreign(c, &w->stream->files[0]);
 	else if (w->n_corrupt && w->class && is_among_first(c, FAULT_DAMAGED))
-		warn(c, "%s is damaged in %llu place%s: events are missing", path,
+		send_warning(c, "%s is damaged in %llu place%s: events are missing", path,
 			(unsigned long long)w->n_corrupt, w->n_corrupt == 1 ? "" : "s");
 	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))
-		warn(c, "%s ends within a packet: the complete packets were read", path);
+		send_warning(c, "%s ends within a packet: the complete packets were read", path);
 	if (!w->read_error || !is_among_first(c, FAULT_UNREADABLE))
 		return;
 	if (w->read_error == -ENODATA)
-		warn(c, "%s was shortened while it was read: events are missing", path);
+		send_warning(c, "%s was shortened while it was read: events are missing", path);
 	else
-		warn(c, "cannot read %s: %s: events are missing", path, strerror(-w->read_error));
+		send_warning(c, "cannot read %s: %s: events are missing", path,
+			strerror(-w->read_error));
 }
 
 /* Reports the number of the other faults. */
@@ -115,7 +116,7 @@ static void report_others(const struct ky_cursor *c)
 
 	for (size_t i = 0; i < N_FAULTS; i++) {
 		if (c->n_faults[i] > MAX_REPORTS)
-			warn(c, "%zu more stream%s %s %s", c->n_faults[i] - MAX_REPORTS,
+			send_warning(c, "%zu more stream%s %s %s", c->n_faults[i] - MAX_REPORTS,
 				c->n_faults[i] == MAX_REPORTS + 1 ? "" : "s",
 				c->n_faults[i] == MAX_REPORTS + 1 ? "is" : "are", texts[i]);
 	}
@@ -138,7 +139,7 @@ static int advance_first(struct ky_cursor *c)
 	return w->error;
 }
 
-static void fill(struct ky_item *item, const struct ky_walk *w)
+static void fill_item(struct ky_item *item, const struct ky_walk *w)
 {
 	const struct ky_stream *s = w->stream;
 
@@ -186,7 +187,7 @@ static int decode_event(
 	item->values = values;
 	if (e || !(want & KY_WANT_FILTER))
 		return e;
-	fill(item, w);
+	fill_item(item, w);
 	if (c->pass(c->pass_arg, item))
 		return 0;
 	if (values)
@@ -211,7 +212,7 @@ int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_valu
 		if (w->next == KY_ITEM_EVENT)
 			e = decode_event(c, w, ret_item, values);
 		if (!e) {
-			fill(ret_item, w);
+			fill_item(ret_item, w);
 			c->is_handed_out = true;
 			return 1;
 		}

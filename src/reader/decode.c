@@ -40,7 +40,7 @@ static inline int align(struct ky_decoder *d, const struct ky_node *n)
 }
 
 /* Makes room for n more values. Returns 0, -ENOMEM, or -EBADMSG beyond the limit. */
-static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
+static __attribute__((noinline)) int grow_values(struct ky_values *out, size_t n)
 {
 	size_t cap = KY_MAX(2 * out->cap, KY_MAX(out->n + n, (size_t)64));
 	struct ky_value *v;
@@ -55,14 +55,14 @@ static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
 	return 0;
 }
 
-static inline int reserve(struct ky_values *out, size_t n)
+static inline int reserve_values(struct ky_values *out, size_t n)
 {
-	return ky_likely(n <= out->cap - out->n) ? 0 : grow(out, n);
+	return ky_likely(n <= out->cap - out->n) ? 0 : grow_values(out, n);
 }
 
 int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n)
 {
-	int r = reserve(values, n);
+	int r = reserve_values(values, n);
 
 	if (r)
 		return r;
@@ -75,9 +75,9 @@ int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n)
  * Appends a value, unless the caller wants none. To put the value together takes longer than the
  * rest: functions that are mostly called for none ask before.
  */
-static inline int emit(struct ky_values *out, const struct ky_node *n, struct ky_value value)
+static inline int emit_value(struct ky_values *out, const struct ky_node *n, struct ky_value value)
 {
-	int r = out ? reserve(out, 1) : 0;
+	int r = out ? reserve_values(out, 1) : 0;
 
 	if (!out || r)
 		return r;
@@ -138,7 +138,7 @@ static inline int decode_int(struct ky_decoder *d, const struct ky_node *n, stru
 		set_role(d, n, v);
 	if (n->is_clock)
 		ky_move_clock(d, bits, v);
-	return out ? emit(out, n, (struct ky_value){.u = v}) : 0;
+	return out ? emit_value(out, n, (struct ky_value){.u = v}) : 0;
 }
 
 static int decode_float(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
@@ -149,7 +149,7 @@ static int decode_float(struct ky_decoder *d, const struct ky_node *n, struct ky
 		return -EBADMSG;
 	v = ky_read_float(d->data, d->pos, n);
 	d->pos += n->size;
-	return emit(out, n, (struct ky_value){.f = v});
+	return emit_value(out, n, (struct ky_value){.f = v});
 }
 
 /* Returns the character 0 that ends a string, or NULL. */
@@ -178,7 +178,7 @@ static inline int decode_string(
 	if (!nul)
 		return -EBADMSG;
 	d->pos += (uint64_t)((size_t)(nul - text) + ky_encoding_unit(n->encoding)) * 8;
-	return out ? emit(out, n, (struct ky_value){.text = text, .n = nul - text}) : 0;
+	return out ? emit_value(out, n, (struct ky_value){.text = text, .n = nul - text}) : 0;
 }
 
 static __attribute__((noinline)) int decode_node(
@@ -202,7 +202,7 @@ static int decode_numbers(
 	d->pos += bits;
 	if (n->role)
 		set_role(d, n, at);
-	return out ? emit(out, n, ky_array_value(d->data, at, n, count)) : 0;
+	return out ? emit_value(out, n, ky_array_value(d->data, at, n, count)) : 0;
 }
 
 /* A field without bits costs work, but no bits. Refuses more of them than the budget allows. */
@@ -223,7 +223,7 @@ static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky
 		return -EBADMSG;
 	if (n->is_scalars)
 		return decode_numbers(d, n, count, out);
-	r = emit(out, n, (struct ky_value){.n = count});
+	r = emit_value(out, n, (struct ky_value){.n = count});
 	for (uint64_t i = 0; i < count && !r; i++) {
 		uint64_t at = d->pos;
 
@@ -242,10 +242,10 @@ static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct 
 	int r;
 
 	if (!chosen)
-		return n->is_optional ? emit(out, n, (struct ky_value){.u = KY_NO_OPTION})
+		return n->is_optional ? emit_value(out, n, (struct ky_value){.u = KY_NO_OPTION})
 				      : -EBADMSG;
 	option = n->choices->options[s->indexes[chosen->first]];
-	r = emit(out, n, (struct ky_value){.u = option});
+	r = emit_value(out, n, (struct ky_value){.u = option});
 	return r ? r : decode_node(d, &n->children[option], out);
 }
 
@@ -254,7 +254,7 @@ static inline int decode_run(struct ky_decoder *d, const struct ky_node *n, stru
 {
 	uint64_t at = ky_align_up(d->pos, 8), end = at + n->run_bits;
 	const struct ky_node *last = n + n->n_run;
-	int r = out ? reserve(out, n->n_run) : 0;
+	int r = out ? reserve_values(out, n->n_run) : 0;
 
 	if (at > d->end || n->run_bits > d->end - at)
 		return -EBADMSG;

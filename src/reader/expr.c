@@ -166,7 +166,7 @@ static bool is_true(const struct operand *o)
 /* --- strings --- */
 
 /* Returns true if s matches pattern p: `*` is any text, `\` makes the next byte plain. */
-static bool matches(const char *p, size_t p_len, const char *s, size_t len)
+static bool matches_wildcards(const char *p, size_t p_len, const char *s, size_t len)
 {
 	size_t i = 0, k = 0, star = SIZE_MAX, from = 0;
 
@@ -195,15 +195,15 @@ static bool equal_texts(const struct ky_filter_node *x, const struct operand *a,
 	const struct ky_filter_node *y, const struct operand *b)
 {
 	if (y->op == KY_OP_STRING)
-		return matches(b->text, b->len, a->text, a->len);
+		return matches_wildcards(b->text, b->len, a->text, a->len);
 	if (x->op == KY_OP_STRING)
-		return matches(a->text, a->len, b->text, b->len);
+		return matches_wildcards(a->text, a->len, b->text, b->len);
 	return a->len == b->len && !memcmp(a->text, b->text, a->len);
 }
 
 /* --- operators --- */
 
-static struct operand shift(uint8_t op, const struct operand *a, const struct operand *b)
+static struct operand shift_operand(uint8_t op, const struct operand *a, const struct operand *b)
 {
 	if (a->type == KY_FILTER_FLOAT || b->type == KY_FILTER_FLOAT || b->n.u > 63)
 		return no_value;
@@ -241,7 +241,7 @@ static struct operand calculate_float(uint8_t op, double a, double b)
 	}
 }
 
-static struct operand divide(uint8_t op, const struct operand *a, const struct operand *b)
+static struct operand divide_operands(uint8_t op, const struct operand *a, const struct operand *b)
 {
 	if (!b->n.u)
 		return no_value;
@@ -252,7 +252,7 @@ static struct operand divide(uint8_t op, const struct operand *a, const struct o
 	return of_signed(op == KY_OP_DIV ? a->n.s / b->n.s : a->n.s % b->n.s);
 }
 
-static struct operand compare(uint8_t op, int order)
+static struct operand evaluate_order(uint8_t op, int order)
 {
 	switch (op) {
 	case KY_OP_EQ:
@@ -297,17 +297,18 @@ static struct operand calculate_integer(
 		return r;
 	case KY_OP_DIV:
 	case KY_OP_MOD:
-		return divide(op, a, b);
+		return divide_operands(op, a, b);
 	default:
-		return compare(op, is_unsigned ? (a->n.u > b->n.u) - (a->n.u < b->n.u)
-					       : (a->n.s > b->n.s) - (a->n.s < b->n.s));
+		return evaluate_order(op, is_unsigned ? (a->n.u > b->n.u) - (a->n.u < b->n.u)
+						      : (a->n.s > b->n.s) - (a->n.s < b->n.s));
 	}
 }
 
-static struct operand calculate(uint8_t op, const struct operand *a, const struct operand *b)
+static struct operand calculate_operand(
+	uint8_t op, const struct operand *a, const struct operand *b)
 {
 	if (op == KY_OP_SHL || op == KY_OP_SHR)
-		return shift(op, a, b);
+		return shift_operand(op, a, b);
 	if (a->type == KY_FILTER_FLOAT || b->type == KY_FILTER_FLOAT)
 		return calculate_float(op, to_float(a), to_float(b));
 	return calculate_integer(op, a, b);
@@ -339,7 +340,7 @@ static struct operand evaluate_binary(const struct run *r, unsigned i)
 	if (!a.type || !b.type)
 		return no_value;
 	if (a.type != KY_FILTER_STRING && b.type != KY_FILTER_STRING)
-		return calculate(n->op, &a, &b);
+		return calculate_operand(n->op, &a, &b);
 	if (a.type != b.type || (n->op != KY_OP_EQ && n->op != KY_OP_NE))
 		return no_value;
 	is_equal = equal_texts(&r->tree->nodes[n->left], &a, &r->tree->nodes[i - 1], &b);

@@ -67,7 +67,7 @@ static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const ch
 }
 
 /* Follows a path from a structure. Returns false if it leads nowhere. */
-static bool follow(struct ky_field_ref *f, const struct ky_node *n, const char *path)
+static bool follow_path(struct ky_field_ref *f, const struct ky_node *n, const char *path)
 {
 	while (n) {
 		size_t len = strcspn(path, ".[");
@@ -126,7 +126,8 @@ bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, con
 		const struct ky_node *scope = scope_of(e, order[i]);
 
 		*ret = (struct ky_field_ref){.scope = order[i], .place = KY_FIELD_ANYWHERE};
-		if (!scope || !scope->is_shown || !follow(ret, scope, is_context ? path + 5 : path))
+		if (!scope || !scope->is_shown ||
+			!follow_path(ret, scope, is_context ? path + 5 : path))
 			continue;
 		ret->place = place_of(e, ret);
 		return true;

@@ -45,7 +45,7 @@ struct compiler {
 	size_t n_choices;
 };
 
-static void KY_PRINTF(2, 3) fail(struct compiler *c, const char *fmt, ...)
+static void KY_PRINTF(2, 3) fail_compiling(struct compiler *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -57,12 +57,12 @@ static void KY_PRINTF(2, 3) fail(struct compiler *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void *alloc(struct compiler *c, size_t n, size_t size)
+static void *alloc_layout(struct compiler *c, size_t n, size_t size)
 {
 	void *p = n <= SIZE_MAX / size ? ky_arena_alloc(&c->t->arena, n * size) : NULL;
 
 	if (!p)
-		fail(c, "the metadata is too large");
+		fail_compiling(c, "the metadata is too large");
 	return p;
 }
 
@@ -72,7 +72,8 @@ static void *alloc(struct compiler *c, size_t n, size_t size)
  * Follows a path from a structure through structures. words ends with NULL. Returns NULL if it
  * leads nowhere.
  */
-static struct ky_node *follow(const struct compiler *c, struct ky_node *s, const char *const *words)
+static struct ky_node *follow_words(
+	const struct compiler *c, struct ky_node *s, const char *const *words)
 {
 	for (; s && s->kind == KY_NODE_STRUCT && *words; words++) {
 		uint32_t i = ky_names_find(&c->t->names, s, *words);
@@ -107,8 +108,8 @@ static struct ky_node *find_absolute(
 			continue;
 		*is_absolute = true;
 		if (i == c->scope)
-			return follow(c, c->frames[0], words + n);
-		return i < c->scope ? follow(c, c->scopes[i], words + n) : NULL;
+			return follow_words(c, c->frames[0], words + n);
+		return i < c->scope ? follow_words(c, c->scopes[i], words + n) : NULL;
 	}
 	return NULL;
 }
@@ -120,9 +121,9 @@ static struct ky_node *find_by_name(struct compiler *c, const char *const *words
 	struct ky_node *found = find_absolute(c, words, &is_absolute);
 
 	for (int i = c->depth - 1; i >= 0 && !found && !is_absolute; i--)
-		found = follow(c, c->frames[i], words);
+		found = follow_words(c, c->frames[i], words);
 	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--)
-		found = follow(c, c->scopes[i], words);
+		found = follow_words(c, c->scopes[i], words);
 	return found;
 }
 
@@ -134,7 +135,7 @@ static struct ky_node *find_from_here(struct compiler *c, const char *const *wor
 {
 	for (int i = c->depth - 1; i >= 0; i--) {
 		if (c->frames[i]->kind == KY_NODE_STRUCT && !n_up--)
-			return follow(c, c->frames[i], words);
+			return follow_words(c, c->frames[i], words);
 	}
 	return NULL;
 }
@@ -149,7 +150,7 @@ static struct ky_node *find_field(struct compiler *c, const struct ky_type *type
 		return find_by_name(c, type->path);
 	if (type->origin == KY_FROM_HERE)
 		return find_from_here(c, type->path, type->n_up);
-	return follow(c, scope == c->scope ? c->frames[0] : c->scopes[scope], type->path);
+	return follow_words(c, scope == c->scope ? c->frames[0] : c->scopes[scope], type->path);
 }
 
 /* Writes the path as a.b.c for a message. */
@@ -179,7 +180,7 @@ static void depend(struct compiler *c, struct ky_node *node, const struct ky_typ
 	char text[80];
 
 	if (!can_depend(on, type)) {
-		fail(c, "field '%.64s': '%s' is no %s before it", node->full_name,
+		fail_compiling(c, "field '%.64s': '%s' is no %s before it", node->full_name,
 			join_words(text, sizeof(text), type->path),
 			type->kind != KY_TYPE_VARIANT ? "unsigned integer"
 			: type->n_ranges	      ? "integer"
@@ -206,8 +207,8 @@ static bool find_env_count(struct compiler *c, const struct ky_node *node, const
 		return false;
 	i = ky_names_find(&t->names, &t->n_env, path[1]);
 	if (i >= t->n_env || t->env[i].text || t->env[i].number < 0)
-		fail(c, "field '%.64s': the environment has no length '%.64s'", node->full_name,
-			path[1]);
+		fail_compiling(c, "field '%.64s': the environment has no length '%.64s'",
+			node->full_name, path[1]);
 	else
 		*ret_count = (uint64_t)t->env[i].number;
 	return true;
@@ -311,7 +312,7 @@ static void check_role(struct compiler *c, const struct ky_node *node)
 	if (role == KY_ROLE_MAGIC)
 		ok = ok && node->size == 32 && node == c->frames[0]->children;
 	if (!ok)
-		fail(c, "field '%.64s' has a type or place that is not allowed for it",
+		fail_compiling(c, "field '%.64s' has a type or place that is not allowed for it",
 			node->full_name);
 }
 
@@ -338,12 +339,12 @@ static const struct ky_trace_clock *default_clock(struct compiler *c, const stru
 	struct ky_tsdl *t = c->t;
 
 	if (t->n_clocks > 1) {
-		fail(c, "field '%.64s' needs a map: the metadata has %zu clocks", node->full_name,
-			t->n_clocks);
+		fail_compiling(c, "field '%.64s' needs a map: the metadata has %zu clocks",
+			node->full_name, t->n_clocks);
 		return NULL;
 	}
 	if (!t->n_clocks) {
-		t->clocks = alloc(c, 1, sizeof(*t->clocks));
+		t->clocks = alloc_layout(c, 1, sizeof(*t->clocks));
 		if (!t->clocks)
 			return NULL;
 		t->clocks[0] = (struct ky_trace_clock){.name = "default", .freq = 1000000000};
@@ -359,7 +360,7 @@ static const struct ky_trace_clock *clock_by_name(
 
 	if (i < c->t->n_clocks)
 		return &c->t->clocks[i];
-	fail(c, "field '%.64s': the clock '%.64s' is not described", field, name);
+	fail_compiling(c, "field '%.64s': the clock '%.64s' is not described", field, name);
 	return NULL;
 }
 
@@ -378,7 +379,7 @@ static void find_clock(struct compiler *c, struct ky_node *node, const struct ky
 	if (!clock)
 		return;
 	if (c->clock && c->clock != clock)
-		fail(c, "field '%.64s': its stream has two clocks, '%.64s' and '%.64s'",
+		fail_compiling(c, "field '%.64s': its stream has two clocks, '%.64s' and '%.64s'",
 			node->full_name, c->clock->name, clock->name);
 	c->clock = clock;
 	node->is_mapped = true;
@@ -431,7 +432,7 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 	node->kind = sequence ? KY_NODE_SEQUENCE : KY_NODE_ARRAY;
 	if (sequence)
 		depend(c, node, type);
-	node->children = alloc(c, 1, sizeof(*node->children));
+	node->children = alloc_layout(c, 1, sizeof(*node->children));
 	if (!node->children)
 		return;
 	node->n = 1;
@@ -450,13 +451,13 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 static void build_children(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	c->frames[c->depth++] = node;
-	node->children = alloc(c, KY_MAX(type->n, 1u), sizeof(*node->children));
+	node->children = alloc_layout(c, KY_MAX(type->n, 1u), sizeof(*node->children));
 	for (uint32_t i = 0; i < type->n && !c->failed; i++) {
 		struct ky_node *child = &node->children[i];
 		uint32_t *index = ky_names_at(&c->t->names, node, type->members[i].name);
 
 		if (!index) {
-			fail(c, "the metadata is too large");
+			fail_compiling(c, "the metadata is too large");
 			break;
 		}
 		*index = i;
@@ -476,7 +477,7 @@ static bool make_choices(struct compiler *c, struct ky_choices *to, const struct
 	const struct ky_node *variant)
 {
 	struct ky_range *ranges = calloc(KY_MAX(tag->n, 1u), sizeof(*ranges));
-	uint32_t *options = alloc(c, KY_MAX(tag->n, 1u), sizeof(*options)), n = 0;
+	uint32_t *options = alloc_layout(c, KY_MAX(tag->n, 1u), sizeof(*options)), n = 0;
 	bool ok;
 
 	to->options = options;
@@ -523,10 +524,10 @@ static const struct ky_choices *find_choices(
 		at = more ? at : NULL;
 	}
 	if (at)
-		made = alloc(c, 1, sizeof(*made));
+		made = alloc_layout(c, 1, sizeof(*made));
 	if (!made || !(type->n_ranges ? copy_choices(c, made, type, tag->is_signed)
 				      : make_choices(c, made, tag, variant))) {
-		fail(c, "the metadata is too large");
+		fail_compiling(c, "the metadata is too large");
 		return NULL;
 	}
 	c->choices[c->n_choices] = made;
@@ -555,7 +556,7 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 	node->encoding = type->encoding;
 	node->name = node->full_name + (!c->t->is_ctf2 && node->full_name[0] == '_');
 	if (c->depth >= MAX_DEPTH - 1) {
-		fail(c, "field '%s': types are nested too deeply", node->full_name);
+		fail_compiling(c, "field '%s': types are nested too deeply", node->full_name);
 		return;
 	}
 	switch ((enum ky_type_kind)type->kind) {
@@ -591,7 +592,7 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 
 static struct ky_node *build_scope(struct compiler *c, int scope, const struct ky_type *type)
 {
-	struct ky_node *node = type ? alloc(c, 1, sizeof(*node)) : NULL;
+	struct ky_node *node = type ? alloc_layout(c, 1, sizeof(*node)) : NULL;
 
 	c->scope = scope;
 	c->depth = 0;
@@ -636,7 +637,7 @@ static void mark_shown(struct ky_node *node)
 static void make_lead(struct compiler *c, struct ky_node *node, const char *before)
 {
 	size_t before_len = strlen(before), name_len = strlen(node->name);
-	char *lead = alloc(c, ky_align_up(before_len + name_len + 3, KY_LEAD_PAD), 1);
+	char *lead = alloc_layout(c, ky_align_up(before_len + name_len + 3, KY_LEAD_PAD), 1);
 
 	if (!lead)
 		return;
@@ -656,13 +657,14 @@ static void make_json_lead(struct compiler *c, struct ky_node *node)
 	ky_buf_puts(&text, ", ");
 	ky_format_json_string(&text, node->name, strlen(node->name));
 	ky_buf_puts(&text, ": ");
-	lead = text.error ? NULL : alloc(c, ky_align_up(text.len, KY_LEAD_PAD) + KY_LEAD_PAD, 1);
+	lead = text.error ? NULL
+			  : alloc_layout(c, ky_align_up(text.len, KY_LEAD_PAD) + KY_LEAD_PAD, 1);
 	if (lead) {
 		memcpy(lead, text.data, text.len);
 		node->json_lead = lead;
 		node->json_lead_len = (uint32_t)text.len;
 	} else if (!c->failed) {
-		fail(c, "no memory");
+		fail_compiling(c, "no memory");
 	}
 	ky_buf_deinit(&text);
 }
@@ -836,13 +838,13 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	s->event_header = build_scope(c, SCOPE_EVENT_HEADER, from->event_header);
 	s->event_context = build_scope(c, SCOPE_EVENT_CONTEXT, from->event_context);
 	if (n_events > 1 && !c->failed && !has_role(s->event_header, KY_ROLE_EVENT_ID))
-		fail(c, "several events, and no 'id' in the event header");
+		fail_compiling(c, "several events, and no 'id' in the event header");
 	s->default_id = n_events == 1 ? events[0].id : 0;
 	s->discarded_bits = width_of(s->packet_context, KY_ROLE_DISCARDED);
 	s->seq_bits = width_of(s->packet_context, KY_ROLE_PACKET_SEQ);
 	s->begin_bits = width_of(s->packet_context, KY_ROLE_TIMESTAMP_BEGIN);
 	s->end_bits = width_of(s->packet_context, KY_ROLE_TIMESTAMP_END);
-	s->events = alloc(c, KY_MAX(n_events, (size_t)1), sizeof(*s->events));
+	s->events = alloc_layout(c, KY_MAX(n_events, (size_t)1), sizeof(*s->events));
 	s->n_events = n_events;
 	for (size_t i = 0; i < n_events && !c->failed; i++) {
 		s->events[i].stream = s;
@@ -874,10 +876,10 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 
 	memset(l, 0, sizeof(*l));
 	l->packet_header = build_scope(&c, SCOPE_PACKET_HEADER, t->packet_header);
-	l->streams = alloc(&c, KY_MAX(t->n_streams, (size_t)1), sizeof(*l->streams));
+	l->streams = alloc_layout(&c, KY_MAX(t->n_streams, (size_t)1), sizeof(*l->streams));
 	l->n_streams = t->n_streams;
 	if (t->n_streams > 1 && !has_role(l->packet_header, KY_ROLE_STREAM_ID))
-		fail(&c, "several streams, and no 'stream_id' in the packet header");
+		fail_compiling(&c, "several streams, and no 'stream_id' in the packet header");
 	for (size_t i = 0; i < t->n_streams && !c.failed; i++) {
 		size_t n = 0;
 

@@ -92,7 +92,7 @@ static bool copy_pattern(char *to, size_t size, const char *pattern, size_t len)
 }
 
 /* True if the name matches a pattern and none after `!`, or if all patterns are after `!`. */
-static bool matches(const char *patterns, const char *name)
+static bool matches_patterns(const char *patterns, const char *name)
 {
 	bool has_positive = false, is_included = false;
 	const char *pattern;
@@ -159,7 +159,7 @@ bool ky_query_has(const struct ky_query *q, size_t class_index)
 		return true;
 	if (!q->patterns)
 		return !q->chosen;
-	return matches(q->patterns, name ? name : "");
+	return matches_patterns(q->patterns, name ? name : "");
 }
 
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error)
@@ -264,8 +264,8 @@ static uint64_t slice_size(uint64_t bytes, uint64_t rest, size_t n, size_t reade
 /*
  * Cuts where so many bytes of each slice were passed, at places that begin later than the last cut.
  */
-static size_t cut(const struct ky_query *q, struct ky_select *slices, size_t n, size_t readers,
-	const struct piece *pieces, size_t n_pieces, uint64_t bytes)
+static size_t cut_slices(const struct ky_query *q, struct ky_select *slices, size_t n,
+	size_t readers, const struct piece *pieces, size_t n_pieces, uint64_t bytes)
 {
 	uint64_t passed = 0, end = 0; /* of the slice, in bytes */
 	size_t k = 0;
@@ -311,7 +311,7 @@ int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t r
 	n_pieces = list_pieces(q, pieces, &bytes);
 	if (least)
 		n = (size_t)KY_MAX(KY_MIN((uint64_t)n, bytes / least), (uint64_t)1);
-	*ret_n = cut(q, slices, n, readers, pieces, n_pieces, bytes);
+	*ret_n = cut_slices(q, slices, n, readers, pieces, n_pieces, bytes);
 	*ret_slices = slices;
 	free(pieces);
 	return 0;

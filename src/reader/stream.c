@@ -18,7 +18,7 @@
 #define REREAD_MAX  8	  /* for each byte of a file; records need half of it at most */
 #define PIECE_ALIGN 4096  /* bytes; pieces begin at multiples */
 
-static bool has(const struct ky_decoder *d, enum ky_role role)
+static bool has_decoded(const struct ky_decoder *d, enum ky_role role)
 {
 	return d->have & 1u << role;
 }
@@ -32,19 +32,19 @@ static int64_t to_ns(const struct ky_stream_class *c, uint64_t clock)
 
 static bool has_magic(const struct ky_decoder *d)
 {
-	return !has(d, KY_ROLE_MAGIC) || d->role[KY_ROLE_MAGIC] == CTF_MAGIC;
+	return !has_decoded(d, KY_ROLE_MAGIC) || d->role[KY_ROLE_MAGIC] == CTF_MAGIC;
 }
 
 static bool has_uuid(const struct ky_decoder *d, const struct ky_trace *trace)
 {
 	const struct ky_tsdl *t = &trace->tsdl;
 
-	return !has(d, KY_ROLE_UUID) || !t->has_uuid || trace->ignores_uuid ||
+	return !has_decoded(d, KY_ROLE_UUID) || !t->has_uuid || trace->ignores_uuid ||
 	       d->role[KY_ROLE_UUID] % 8 ||
 	       !memcmp(d->data + d->role[KY_ROLE_UUID] / 8, t->uuid, sizeof(t->uuid));
 }
 
-static int refuse(struct ky_packet_head *p, enum ky_head_fault fault)
+static int refuse_head(struct ky_packet_head *p, enum ky_head_fault fault)
 {
 	p->fault = fault;
 	return -EBADMSG;
@@ -55,11 +55,11 @@ static int check_sizes(struct ky_packet_head *p, const struct ky_decoder *d, uin
 {
 	p->packet_bits = file_bits;
 	p->content_bits = file_bits;
-	if (has(d, KY_ROLE_CONTENT_SIZE))
+	if (has_decoded(d, KY_ROLE_CONTENT_SIZE))
 		p->packet_bits = p->content_bits = d->role[KY_ROLE_CONTENT_SIZE];
-	if (has(d, KY_ROLE_PACKET_SIZE)) {
+	if (has_decoded(d, KY_ROLE_PACKET_SIZE)) {
 		p->packet_bits = d->role[KY_ROLE_PACKET_SIZE];
-		if (!has(d, KY_ROLE_CONTENT_SIZE))
+		if (!has_decoded(d, KY_ROLE_CONTENT_SIZE))
 			p->content_bits = p->packet_bits;
 	}
 	if (p->content_bits <= p->packet_bits - p->packet_bits % 8)
@@ -84,16 +84,17 @@ int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, cons
 		r = ky_decode(d, l->packet_header, NULL);
 	ret->fault = KY_HEAD_UNREADABLE;
 	if (!has_magic(d))
-		return refuse(ret, KY_HEAD_MAGIC);
+		return refuse_head(ret, KY_HEAD_MAGIC);
 	if (r < 0)
 		return r;
 	if (!has_uuid(d, f->trace))
-		return refuse(ret, KY_HEAD_UUID);
-	ret->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
-		     : l->n_streams	       ? &l->streams[0]
-					       : NULL;
+		return refuse_head(ret, KY_HEAD_UUID);
+	ret->class = has_decoded(d, KY_ROLE_STREAM_ID)
+			     ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
+		     : l->n_streams ? &l->streams[0]
+				    : NULL;
 	if (!ret->class)
-		return refuse(ret, KY_HEAD_CLASS);
+		return refuse_head(ret, KY_HEAD_CLASS);
 	if (context) {
 		context->n = 0;
 		context->max = KY_MAX_VALUES;
@@ -124,7 +125,7 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n)
 	d.slots = calloc(f->trace->layout.n_slots + 1, sizeof(*d.slots));
 	if (d.slots && !ky_packet_head_decode(&p, &d, f, f->size * 8, NULL)) {
 		f->class = p.class;
-		f->has_instance = has(&d, KY_ROLE_INSTANCE_ID);
+		f->has_instance = has_decoded(&d, KY_ROLE_INSTANCE_ID);
 		f->instance = d.role[KY_ROLE_INSTANCE_ID];
 		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
 		f->position = ky_packet_position(f, &d);
@@ -173,7 +174,7 @@ static struct ky_file *current_file(const struct ky_walk *w)
 }
 
 /* Reads n bytes at offset into a buffer, which replaces the walk's; false without any. */
-static bool load(struct ky_walk *w, uint64_t offset, uint64_t n)
+static bool load_bytes(struct ky_walk *w, uint64_t offset, uint64_t n)
 {
 	struct ky_file *f = current_file(w);
 	struct ky_packet *p = w->packet;
@@ -205,7 +206,7 @@ static bool load(struct ky_walk *w, uint64_t offset, uint64_t n)
  * Makes n bytes from offset on available, or as many as the file has, and d->data point to them.
  * Returns how many there are, which may be more.
  */
-static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
+static uint64_t fetch_bytes(struct ky_walk *w, uint64_t offset, uint64_t n)
 {
 	const struct ky_packet *p = w->packet;
 	const struct ky_file *f = current_file(w);
@@ -213,7 +214,8 @@ static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
 
 	n = KY_MIN(n, rest);
 	if (!p || offset < p->at || offset - p->at > p->len || n > p->len - (offset - p->at)) {
-		if (!n || !load(w, offset, w->is_wide ? KY_MIN(rest, KY_MAX(n, WIDE_SIZE)) : n))
+		if (!n ||
+			!load_bytes(w, offset, w->is_wide ? KY_MIN(rest, KY_MAX(n, WIDE_SIZE)) : n))
 			return 0;
 		p = w->packet;
 	}
@@ -244,7 +246,7 @@ static uint64_t load_piece(struct ky_walk *w, uint64_t at, uint64_t n)
 	uint64_t got;
 
 	ky_packet_ref(head);
-	got = fetch(w, w->packet_offset + at, n);
+	got = fetch_bytes(w, w->packet_offset + at, n);
 	if (w->packet && w->packet != head && !w->packet->head)
 		w->packet->head = head;
 	else
@@ -345,19 +347,20 @@ static void end_damage(struct ky_walk *w, int64_t ns)
 static void count_lost(struct ky_walk *w, bool is_counted)
 {
 	const struct ky_decoder *d = &w->d;
-	uint64_t begin = has(d, KY_ROLE_TIMESTAMP_BEGIN) ? d->role[KY_ROLE_TIMESTAMP_BEGIN]
-							 : d->clock;
-	uint64_t end = has(d, KY_ROLE_TIMESTAMP_END) ? d->role[KY_ROLE_TIMESTAMP_END] : begin;
+	uint64_t begin = has_decoded(d, KY_ROLE_TIMESTAMP_BEGIN) ? d->role[KY_ROLE_TIMESTAMP_BEGIN]
+								 : d->clock;
+	uint64_t end = has_decoded(d, KY_ROLE_TIMESTAMP_END) ? d->role[KY_ROLE_TIMESTAMP_END]
+							     : begin;
 	int64_t last_ns = to_ns(w->class, w->had_packet ? w->last_end : begin);
 
 	end_damage(w, to_ns(w->class, begin));
-	if (has(d, KY_ROLE_DISCARDED))
+	if (has_decoded(d, KY_ROLE_DISCARDED))
 		count_lost_events(w, last_ns, to_ns(w->class, end), is_counted);
-	if (has(d, KY_ROLE_PACKET_SEQ))
+	if (has_decoded(d, KY_ROLE_PACKET_SEQ))
 		count_lost_packets(w, last_ns, to_ns(w->class, begin), is_counted);
 	w->last_end = KY_MAX(end, begin);
 	w->had_packet = true;
-	w->end_clock = has(d, KY_ROLE_TIMESTAMP_END) ? end : 0;
+	w->end_clock = has_decoded(d, KY_ROLE_TIMESTAMP_END) ? end : 0;
 }
 
 /* --- damage --- */
@@ -385,7 +388,7 @@ static uint64_t find_packet(struct ky_walk *w, uint64_t from)
 	for (; from < f->size; from += n - sizeof(magic) + 1) {
 		const uint8_t *found;
 
-		n = fetch(w, from, HEAD_MAX);
+		n = fetch_bytes(w, from, HEAD_MAX);
 		if (n < sizeof(magic))
 			break;
 		found = memmem(w->d.data, n, &magic, sizeof(magic));
@@ -471,7 +474,7 @@ static int read_head(struct ky_walk *w, struct ky_packet_head *p, uint64_t offse
 	int r;
 
 	for (;;) {
-		got = fetch(w, offset, n);
+		got = fetch_bytes(w, offset, n);
 		if (!got)
 			return w->error ? w->error : -EBADMSG;
 		w->d.clock = clock;
@@ -700,7 +703,7 @@ static inline bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
 		return true;
 	if (c->event_header && ky_decode(d, c->event_header, NULL) < 0)
 		return false;
-	*ret_id = has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : c->default_id;
+	*ret_id = has_decoded(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : c->default_id;
 	return true;
 }
 

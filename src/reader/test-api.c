@@ -35,14 +35,14 @@ static const char metadata[] =
 
 static struct ky_buf stream;
 
-static void put(const void *p, size_t n)
+static void append_to_stream(const void *p, size_t n)
 {
 	ky_buf_append(&stream, p, n);
 }
 
 static void put_number(uint64_t v, size_t size)
 {
-	put(&v, size);
+	append_to_stream(&v, size);
 }
 
 static void put_order(uint32_t i)
@@ -51,11 +51,11 @@ static void put_order(uint32_t i)
 
 	put_number(i, 4);
 	put_number((uint64_t) - (int64_t)(i % 100), 2);
-	put(i % 2 ? "odd" : "even", i % 2 ? 4 : 5);
+	append_to_stream(i % 2 ? "odd" : "even", i % 2 ? 4 : 5);
 	put_number(i % 7, 1);
-	put(&y, sizeof(y));
+	append_to_stream(&y, sizeof(y));
 	put_number(i % 4, 1);
-	put("\1\2\3", 3);
+	append_to_stream("\1\2\3", 3);
 }
 
 /* Each tenth record is a tick. Times: 10 for each record. */
@@ -104,7 +104,7 @@ static struct kymo_reader *open_reader(void)
 	return r;
 }
 
-static uint64_t number(const struct kymo_batch *b, size_t column, size_t row)
+static uint64_t number_in_column(const struct kymo_batch *b, size_t column, size_t row)
 {
 	return ((const uint64_t *)b->columns[column].values)[row];
 }
@@ -192,19 +192,19 @@ static void test_columns(void **state)
 			assert_int_equal(b->item[row], KYMO_ITEM_EVENT);
 			assert_int_equal(b->ns[row], 10 * (int64_t)i);
 			assert_int_equal(b->class_index[row], tick);
-			assert_int_equal(number(b, 0, row), i);
-			assert_int_equal(number(b, 6, row), 40 + i % 3);
+			assert_int_equal(number_in_column(b, 0, row), i);
+			assert_int_equal(number_in_column(b, 6, row), 40 + i % 3);
 			assert_true(is_text(b, 7, row, "3"));
 			for (size_t k = 0; k < KY_ARRAY_SIZE(columns); k++)
 				assert_int_equal(kymo_batch_has(b, k, row),
 					k < 10 && (!tick || k == 0 || k == 6 || k == 7));
 			if (tick)
 				continue;
-			assert_int_equal((int64_t)number(b, 1, row), -(int64_t)(i % 100));
+			assert_int_equal((int64_t)number_in_column(b, 1, row), -(int64_t)(i % 100));
 			assert_true(is_text(b, 2, row, i % 2 ? "odd" : "even"));
 			assert_true(((const double *)b->columns[3].values)[row] == i / 2.0);
 			assert_true(is_text(b, 4, row, states[i % 4]));
-			assert_int_equal(number(b, 5, row), 2);
+			assert_int_equal(number_in_column(b, 5, row), 2);
 			assert_true(
 				((const double *)b->columns[8].values)[row] == -(double)(i % 100));
 			assert_true(is_text(b, 9, row, "[ [0] = 1, [1] = 2, [2] = 3 ]"));
@@ -216,7 +216,7 @@ static void test_columns(void **state)
 }
 
 /* Adds the numbers of all events to a buffer, as a query reads them. */
-static void collect(struct kymo_query *q, struct ky_buf *to, uint64_t *lost)
+static void collect_numbers(struct kymo_query *q, struct ky_buf *to, uint64_t *lost)
 {
 	const struct kymo_batch *b;
 	struct kymo_cursor *c;
@@ -225,7 +225,8 @@ static void collect(struct kymo_query *q, struct ky_buf *to, uint64_t *lost)
 	while (kymo_cursor_next(c, &b) > 0)
 		for (size_t row = 0; row < b->n; row++) {
 			if (b->item[row] == KYMO_ITEM_EVENT)
-				ky_buf_printf(to, "%llu ", (unsigned long long)number(b, 0, row));
+				ky_buf_printf(to, "%llu ",
+					(unsigned long long)number_in_column(b, 0, row));
 			else
 				*lost += b->lost[row];
 		}
@@ -250,7 +251,7 @@ static void expect_numbers(struct kymo_query *q, bool (*wanted)(uint32_t i))
 	for (uint32_t i = 0; i < N_PACKETS * N_RECORDS; i++)
 		if (wanted(i))
 			ky_buf_printf(&want, "%u ", i);
-	collect(q, &got, &lost);
+	collect_numbers(q, &got, &lost);
 	ky_buf_puts(&got, "");
 	ky_buf_puts(&want, "");
 	assert_string_equal(got.data, want.data);
@@ -328,7 +329,7 @@ static void test_slices(void **state)
 	struct kymo_query *q = new_query(r);
 
 	(void)state;
-	collect(q, &whole, &lost);
+	collect_numbers(q, &whole, &lost);
 	assert_int_equal(lost, 2);
 	for (size_t n = 1; n < 100; n += 1 + n / 2) {
 		struct kymo_query *parts[100];
@@ -339,7 +340,7 @@ static void test_slices(void **state)
 		assert_int_equal(kymo_query_split(q, n, parts, &n_parts), 0);
 		assert_true(n_parts <= n && n_parts >= KY_MIN(n, (size_t)20));
 		for (size_t i = 0; i < n_parts; i++) {
-			collect(parts[i], &got, &lost);
+			collect_numbers(parts[i], &got, &lost);
 			kymo_query_free(parts[i]);
 		}
 		assert_int_equal(got.len, whole.len);
@@ -393,7 +394,7 @@ static void test_lines(void **state)
 
 static char growing[] = "/tmp/kymo-growing-XXXXXX";
 
-static void append(const char *name, const void *data, size_t n)
+static void append_to_growing(const char *name, const void *data, size_t n)
 {
 	char path[64];
 	int fd;
@@ -428,8 +429,8 @@ static void append_late(void)
 	bits = (uint32_t)(stream.len - begin) * 8;
 	memcpy(stream.data + begin + 12, &bits, 4);
 	memcpy(stream.data + begin + 16, &bits, 4);
-	append("metadata", class, strlen(class));
-	append("b", stream.data + begin, stream.len - begin);
+	append_to_growing("metadata", class, strlen(class));
+	append_to_growing("b", stream.data + begin, stream.len - begin);
 	stream.len = begin;
 }
 
@@ -442,7 +443,7 @@ static void read_rows(struct kymo_cursor *c, const struct kymo_reader *r, uint32
 		for (size_t row = 0; row < b->n; row++, ++*n) {
 			const char *name = kymo_reader_class(r, b->class_index[row])->name;
 
-			assert_int_equal(number(b, 0, row), *n);
+			assert_int_equal(number_in_column(b, 0, row), *n);
 			assert_int_equal(b->ns[row], *n < N_PACKETS * N_RECORDS
 							     ? *n * 10
 							     : N_PACKETS * N_RECORDS * 9 + *n);
@@ -480,7 +481,7 @@ static void test_growing(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(growing));
-	append("metadata", metadata, strlen(metadata));
+	append_to_growing("metadata", metadata, strlen(metadata));
 	assert_int_equal(kymo_reader_open(&r, &path, 1, &options, NULL), 0);
 	assert_int_equal(kymo_query_new(&q, r), 0);
 	assert_int_equal(kymo_query_events(q, "shop:*"), 0);
@@ -492,7 +493,7 @@ static void test_growing(void **state)
 		size_t end = KY_MIN(stream.len, step * 1234567);
 		uint32_t n_whole;
 
-		append("a", stream.data + done, end - done);
+		append_to_growing("a", stream.data + done, end - done);
 		done = end;
 		if (step == 3)
 			append_late();

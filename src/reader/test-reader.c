@@ -43,13 +43,13 @@ struct packet {
 
 #define HEAD offsetof(struct packet, records)
 
-static void add(struct packet *p, const void *bytes, size_t n)
+static void add_to_packet(struct packet *p, const void *bytes, size_t n)
 {
 	memcpy((uint8_t *)p + p->content_bits / 8, bytes, n);
 	p->content_bits += 8 * (uint32_t)n;
 }
 
-static void begin(struct packet *p, uint64_t time, uint8_t discarded)
+static void start_packet(struct packet *p, uint64_t time, uint8_t discarded)
 {
 	*p = (struct packet){.magic = 0xc1fc1fc1,
 		.begin = time,
@@ -63,21 +63,21 @@ static void add_near(struct packet *p, uint64_t time, int16_t v, const char *s)
 {
 	uint32_t head = 1 | (uint32_t)(time << 5);
 
-	add(p, &head, sizeof(head));
-	add(p, &v, sizeof(v));
-	add(p, s, strlen(s) + 1);
+	add_to_packet(p, &head, sizeof(head));
+	add_to_packet(p, &v, sizeof(v));
+	add_to_packet(p, s, strlen(s) + 1);
 }
 
 static void add_far(struct packet *p, uint64_t time)
 {
 	uint32_t id = 300;
 
-	add(p, "\x1f", 1);
-	add(p, &id, sizeof(id));
-	add(p, &time, sizeof(time));
+	add_to_packet(p, "\x1f", 1);
+	add_to_packet(p, &id, sizeof(id));
+	add_to_packet(p, &time, sizeof(time));
 }
 
-static void warn(void *arg, const char *text)
+static void append_warning(void *arg, const char *text)
 {
 	ky_buf_printf(arg, "! %s\n", text);
 }
@@ -91,7 +91,7 @@ static size_t n_damaged; /* items of the last stream */
 static char *read_as(const void *stream, size_t size, bool json, uint8_t want)
 {
 	struct ky_buf out = {0};
-	struct ky_trace_reader_options options = {.warn = warn, .arg = &out};
+	struct ky_trace_reader_options options = {.warn = append_warning, .arg = &out};
 	struct ky_format format = {0};
 	struct ky_select all = KY_SELECT_ALL;
 	uint8_t wanted[16];
@@ -139,7 +139,7 @@ static char *read_all(const void *stream, size_t size, bool json)
 	return values;
 }
 
-static void check(const void *stream, size_t size, bool json, const char *wanted)
+static void expect_output(const void *stream, size_t size, bool json, const char *wanted)
 {
 	char *got = read_all(stream, size, json);
 
@@ -151,13 +151,13 @@ static void test_text(void **state)
 {
 	struct packet p[2];
 
-	begin(&p[0], 0x7fffff0, 0);
+	start_packet(&p[0], 0x7fffff0, 0);
 	add_near(&p[0], 0x7fffff1, -2, "a\n");
 	add_near(&p[0], 0x8000000, 3, ""); /* the 27 bits begin anew */
 	add_far(&p[0], 0x100000000);
-	begin(&p[1], 0x100000000, 0);
+	start_packet(&p[1], 0x100000000, 0);
 	add_near(&p[1], 0x100000001, 4, "x");
-	check(p, sizeof(p), false,
+	expect_output(p, sizeof(p), false,
 		"[00:00:00.134217713] (+?.?\?\?\?\?\?\?\?\?) h p:n: { cpu_id = 2 }, { v = -2, s = \"a\\n\" }\n"
 		"[00:00:00.134217728] (+0.000000015) h p:n: { cpu_id = 2 }, { v = 3, s = \"\" }\n"
 		"[00:00:04.294967296] (+4.160749568) h p:far: { cpu_id = 2 }\n"
@@ -168,9 +168,9 @@ static void test_json(void **state)
 {
 	struct packet p;
 
-	begin(&p, 0, 0);
+	start_packet(&p, 0, 0);
 	add_near(&p, 5, -32768, "\"\xc3\xa9\xff\x01\x7f");
-	check(&p, sizeof(p), true,
+	expect_output(&p, sizeof(p), true,
 		"{\"timestamp\": 5, \"time\": \"1970-01-01T00:00:00.000000005Z\", " ORIGIN
 		"\"name\": \"p:n\", "
 		"\"cpu\": 2, \"fields\": {\"v\": -32768, \"s\": \"\\\"\xc3\xa9\\ufffd\\u0001\\u007f\"}}\n");
@@ -181,12 +181,12 @@ static void test_lost(void **state)
 {
 	struct packet p[5];
 
-	begin(&p[0], 0, 100);
-	begin(&p[1], 0, 220);
-	begin(&p[2], 0, 4);
-	begin(&p[3], 0, 3);
-	begin(&p[4], 0, 5);
-	check(p, sizeof(p), false, "lost 100\nlost 120\nlost 40\nlost 1\n");
+	start_packet(&p[0], 0, 100);
+	start_packet(&p[1], 0, 220);
+	start_packet(&p[2], 0, 4);
+	start_packet(&p[3], 0, 3);
+	start_packet(&p[4], 0, 5);
+	expect_output(p, sizeof(p), false, "lost 100\nlost 120\nlost 40\nlost 1\n");
 }
 
 static void test_damage(void **state)
@@ -194,12 +194,12 @@ static void test_damage(void **state)
 	struct packet p[3];
 
 	for (int i = 0; i < 3; i++) {
-		begin(&p[i], 10 * i, 0);
+		start_packet(&p[i], 10 * i, 0);
 		add_near(&p[i], 10 * i, (int16_t)i, "s");
 		add_near(&p[i], 10 * i + 1, (int16_t)i, "t");
 	}
 	p[1].records[8] = 30; /* no such event */
-	check(p, sizeof(p), true,
+	expect_output(p, sizeof(p), true,
 		"{\"timestamp\": 0, \"time\": \"1970-01-01T00:00:00.000000000Z\", " ORIGIN
 		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"s\"}}\n"
 		"{\"timestamp\": 1, \"time\": \"1970-01-01T00:00:00.000000001Z\", " ORIGIN
@@ -224,14 +224,14 @@ static void test_search_behind_whole_fields(void **state)
 	struct packet p[2];
 	uint8_t file[HEAD + sizeof(head) + sizeof(p[1])];
 
-	begin(&p[0], 0, 0);
+	start_packet(&p[0], 0, 0);
 	p[0].packet_bits = p[0].content_bits = 8 * 4096; /* the file has less */
-	begin(&p[1], 0, 0);
+	start_packet(&p[1], 0, 0);
 	add_far(&p[1], 1);
 	memcpy(file, &p[0], HEAD);
 	memcpy(file + HEAD, &head, sizeof(head));
 	memcpy(file + HEAD + sizeof(head), &p[1], sizeof(p[1]));
-	check(file, sizeof(file), false,
+	expect_output(file, sizeof(file), false,
 		"! memory/stream ends within a packet: the complete packets were read\n");
 }
 
@@ -240,9 +240,9 @@ static void add_numbers(struct packet *p, uint8_t n)
 {
 	static const uint32_t head = 2, numbers[2] = {7, 8};
 
-	add(p, &head, sizeof(head));
-	add(p, &n, sizeof(n));
-	add(p, numbers, sizeof(numbers));
+	add_to_packet(p, &head, sizeof(head));
+	add_to_packet(p, &n, sizeof(n));
+	add_to_packet(p, numbers, sizeof(numbers));
 }
 
 /* An array of numbers does not reach beyond its packet: not in elements, and not in bits. */
@@ -251,15 +251,15 @@ static void test_array_of_numbers(void **state)
 	static const uint8_t too_many[] = {3, 40, 255};
 	struct packet p;
 
-	begin(&p, 0, 0);
+	start_packet(&p, 0, 0);
 	add_numbers(&p, 2);
-	check(&p, sizeof(p), false,
+	expect_output(&p, sizeof(p), false,
 		"[00:00:00.000000000] (+?.?\?\?\?\?\?\?\?\?) h p:numbers: { cpu_id = 2 }, "
 		"{ n = 2, a = [ [0] = 7, [1] = 8 ] }\n");
 	for (size_t i = 0; i < sizeof(too_many); i++) {
-		begin(&p, 0, 0);
+		start_packet(&p, 0, 0);
 		add_numbers(&p, too_many[i]);
-		check(&p, sizeof(p), false,
+		expect_output(&p, sizeof(p), false,
 			"! memory/stream is damaged in 1 place: events are missing\n");
 	}
 }
@@ -270,7 +270,7 @@ static void test_every_length(void **state)
 	struct packet p[2];
 
 	for (int i = 0; i < 2; i++) {
-		begin(&p[i], 10 * i, (uint8_t)i);
+		start_packet(&p[i], 10 * i, (uint8_t)i);
 		add_near(&p[i], 10 * i, 1, "text");
 		add_far(&p[i], 10 * i + 1);
 	}

@@ -11,7 +11,7 @@
 #include "reader/names.h"
 #include "reader/segments.h"
 
-static bool holds(const struct ky_range *r, uint64_t v, bool is_signed)
+static bool is_value_in_range(const struct ky_range *r, uint64_t v, bool is_signed)
 {
 	return is_signed ? (int64_t)v >= (int64_t)r->lo && (int64_t)v <= (int64_t)r->hi
 			 : v >= r->lo && v <= r->hi;
@@ -24,7 +24,7 @@ static void check_value(const struct ky_segments *s, const struct ky_range *rang
 	uint32_t n_found = 0;
 
 	for (uint32_t i = 0; i < n && n_found < max; i++) {
-		if (!holds(&ranges[i], v, s->is_signed))
+		if (!is_value_in_range(&ranges[i], v, s->is_signed))
 			continue;
 		assert_non_null(found);
 		assert_true(n_found < found->n);
@@ -53,7 +53,7 @@ static void check_random(unsigned seed, bool is_signed, unsigned max)
 		uint64_t a = random_value(&seed), b = random_value(&seed);
 		struct ky_range up = {a, b}, down = {b, a};
 
-		ranges[i] = holds(&up, a, is_signed) ? up : down;
+		ranges[i] = is_value_in_range(&up, a, is_signed) ? up : down;
 	}
 	assert_int_equal(ky_segments_build(&s, &arena, ranges, n, is_signed, max), 0);
 	for (uint32_t i = 0; i < n; i++)

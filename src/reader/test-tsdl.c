@@ -22,7 +22,7 @@ struct parsed {
 	int result;
 };
 
-static void parse(struct parsed *p, const char *text, size_t len)
+static void parse_and_compile(struct parsed *p, const char *text, size_t len)
 {
 	p->why[0] = '\0';
 	p->result = ky_tsdl_parse(&p->t, text, len, &p->error);
@@ -35,7 +35,7 @@ static void parse_file(struct parsed *p, const char *path)
 	struct ky_buf text = {0};
 
 	assert_int_equal(ky_metadata_read(&text, path), 0);
-	parse(p, text.data ? text.data : "", text.len);
+	parse_and_compile(p, text.data ? text.data : "", text.len);
 	ky_buf_deinit(&text);
 }
 
@@ -100,7 +100,7 @@ static void test_prefixes(void **state)
 		char *copy = malloc(len + 1); /* sanitizers notice a read beyond its end */
 
 		memcpy(copy, text.data, len);
-		parse(&p, copy, len);
+		parse_and_compile(&p, copy, len);
 		assert_true(p.result == 0 || p.result == -EINVAL);
 		assert_true(p.result || p.t.n_events >= n);
 		n = p.result ? n : p.t.n_events;
@@ -117,7 +117,7 @@ static void test_place(void **state)
 		"trace { byte_order = le; };\n/* a\nb */ stream {\n  id = \"x\";\n};\n";
 	struct parsed p;
 
-	parse(&p, text, strlen(text));
+	parse_and_compile(&p, text, strlen(text));
 	assert_int_equal(p.result, -EINVAL);
 	assert_int_equal(p.error.line, 4);
 	assert_non_null(strstr(p.error.text, "number"));

@@ -11,7 +11,7 @@ static const char space_alias, space_struct, space_variant, space_enum;
 
 /* --- names of types --- */
 
-static void declare(
+static void declare_type(
 	struct ky_parser *p, const void *space, const char *name, const struct ky_type *type)
 {
 	uint32_t *at = p->failed || !name ? NULL : ky_names_at(&p->tsdl->names, space, name);
@@ -337,7 +337,7 @@ static const struct ky_type *parse_enum(struct ky_parser *p)
 	*t = *integer;
 	t->kind = KY_TYPE_ENUM;
 	parse_labels(p, t);
-	declare(p, &space_enum, name, t);
+	declare_type(p, &space_enum, name, t);
 	return t;
 }
 
@@ -486,7 +486,7 @@ static const struct ky_type *parse_struct(struct ky_parser *p, const char *name)
 		return NULL;
 	parse_body(p, t);
 	t->align = parse_struct_align(p);
-	declare(p, &space_struct, name, t);
+	declare_type(p, &space_struct, name, t);
 	return t;
 }
 
@@ -520,7 +520,7 @@ static const struct ky_type *parse_variant(struct ky_parser *p, const char *name
 	} else {
 		t->align = 1;
 		parse_body(p, t);
-		declare(p, &space_variant, name, t);
+		declare_type(p, &space_variant, name, t);
 	}
 	if (path) {
 		struct ky_type *tagged = new_type(p, KY_TYPE_VARIANT);
@@ -602,7 +602,7 @@ static void parse_alias(struct ky_parser *p)
 	n_stars = parse_stars(p);
 	if (name && n_stars)
 		name = pointer_name(p, name, n_stars);
-	declare(p, &space_alias, name, t);
+	declare_type(p, &space_alias, name, t);
 }
 
 /* typedef TYPE NAME, ...; */
@@ -614,7 +614,7 @@ static void parse_typedef(struct ky_parser *p)
 		const struct ky_type *t = resolve_spec(p, &s, parse_stars(p));
 		const char *name = parse_identifier(p, "a name");
 
-		declare(p, &space_alias, name, parse_bounds(p, t));
+		declare_type(p, &space_alias, name, parse_bounds(p, t));
 	} while (ky_parse_accept(p, ','));
 }
 

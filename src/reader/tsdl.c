@@ -301,7 +301,7 @@ static void complete_events(struct ky_parser *p)
 	}
 }
 
-static void finish(struct ky_parser *p)
+static void finish_parsing(struct ky_parser *p)
 {
 	if (!p->has_trace)
 		ky_parse_fail(p, "no trace is described");
@@ -348,7 +348,7 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 		parse_next(&p);
 	t->is_cut |= p.lexer.is_cut;
 	if (!p.failed)
-		finish(&p);
+		finish_parsing(&p);
 	free(p.declared);
 	ky_buf_deinit(&p.words);
 	return p.failed ? -EINVAL : 0;

@@ -72,7 +72,7 @@ static int compare_events(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool KY_PRINTF(2, 3) refuse(struct ky_tsdl_error *error, const char *fmt, ...)
+static bool KY_PRINTF(2, 3) refuse_types(struct ky_tsdl_error *error, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -90,7 +90,7 @@ bool ky_tsdl_finish(struct ky_tsdl *t, struct ky_tsdl_error *error)
 		qsort(t->events, t->n_events, sizeof(*t->events), compare_events);
 	for (size_t i = 1; i < t->n_streams; i++) {
 		if (t->streams[i].id == t->streams[i - 1].id)
-			return refuse(error, "two streams have the id %llu",
+			return refuse_types(error, "two streams have the id %llu",
 				(unsigned long long)t->streams[i].id);
 	}
 	for (size_t i = 0; i < t->n_events; i++) {
@@ -98,11 +98,11 @@ bool ky_tsdl_finish(struct ky_tsdl *t, struct ky_tsdl_error *error)
 		struct ky_tsdl_stream key = {.id = e->stream_id};
 
 		if (i && !compare_events(e, e - 1))
-			return refuse(
+			return refuse_types(
 				error, "two events have the id %llu", (unsigned long long)e->id);
 		if (!t->n_streams ||
 			!bsearch(&key, t->streams, t->n_streams, sizeof(key), compare_streams))
-			return refuse(error,
+			return refuse_types(error,
 				"an event belongs to the stream %llu, which is not described",
 				(unsigned long long)e->stream_id);
 	}

@@ -208,7 +208,7 @@ struct text {
 	size_t len, size;
 };
 
-static void put(struct text *t, const char *name)
+static void append_name(struct text *t, const char *name)
 {
 	int n = snprintf(t->at + t->len, t->size - t->len, "%s%s", t->len ? "|" : "", name);
 
@@ -221,7 +221,7 @@ static void put_error(struct text *t, int64_t v)
 	const char *name = v < 0 && v >= -ERROR_MAX ? strerrorname_np((int)-v) : NULL;
 
 	if (name)
-		put(t, name);
+		append_name(t, name);
 #endif
 }
 
@@ -238,14 +238,14 @@ static void put_part(struct text *t, const struct ky_named *n, uint64_t v)
 
 		if (!all && !some)
 			continue;
-		put(t, n->values[i].name);
+		append_name(t, n->values[i].name);
 		left &= ~value;
 		if (all)
 			return;
 	}
 	snprintf(rest, sizeof(rest), "0x%llx", (unsigned long long)left);
 	if (n->is_flags && left && t->len)
-		put(t, rest);
+		append_name(t, rest);
 }
 
 size_t ky_named_text(const struct ky_named *n, uint64_t v, char *text, size_t size)
