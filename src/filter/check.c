@@ -145,7 +145,7 @@ static int take_leaf(struct check *c, struct ky_filter_node *n)
 }
 
 /* Returns a description of an operand. */
-static const char *describe(const struct ky_filter_node *n, char *buf, size_t size)
+static const char *describe_operand(const struct ky_filter_node *n, char *buf, size_t size)
 {
 	static const char *const kinds[] = {[KY_FILTER_ANY] = "a value",
 		[KY_FILTER_SIGNED] = "a number",
@@ -171,7 +171,7 @@ static int mismatch(struct check *c, const char *fmt, const struct ky_filter_nod
 {
 	char buf[100];
 
-	ky_filter_complain(c->error, fmt, describe(n, buf, sizeof(buf)));
+	ky_filter_complain(c->error, fmt, describe_operand(n, buf, sizeof(buf)));
 	return -EINVAL;
 }
 
@@ -203,8 +203,8 @@ static int check_comparison(
 		return mismatch(c, "%s is compared with another one: neither is a field", l);
 	if (strings == other || l->type == KY_FILTER_ANY || r->type == KY_FILTER_ANY)
 		return 0;
-	ky_filter_complain(c->error, "%s cannot be compared with %s", describe(l, a, sizeof(a)),
-		describe(r, b, sizeof(b)));
+	ky_filter_complain(c->error, "%s cannot be compared with %s",
+		describe_operand(l, a, sizeof(a)), describe_operand(r, b, sizeof(b)));
 	return -EINVAL;
 }
 

@@ -61,10 +61,10 @@ struct compiler {
 	struct ky_filter_error *error;
 };
 
-static int fail(struct compiler *c, unsigned at, const char *fmt, ...) KY_PRINTF(3, 4);
+static int fail_at_character(struct compiler *c, unsigned at, const char *fmt, ...) KY_PRINTF(3, 4);
 
 /* "WHAT at character N" */
-static int fail(struct compiler *c, unsigned at, const char *fmt, ...)
+static int fail_at_character(struct compiler *c, unsigned at, const char *fmt, ...)
 {
 	char text[160];
 	va_list ap;
@@ -87,7 +87,7 @@ static int fail_with_hint(struct compiler *c, int ret, const char *hint)
 
 /* --- program --- */
 
-static void put(struct compiler *c, const void *p, size_t n)
+static void put_in_program(struct compiler *c, const void *p, size_t n)
 {
 	memcpy(c->buf + c->len, p, n);
 	c->len += n;
@@ -97,10 +97,10 @@ static void put(struct compiler *c, const void *p, size_t n)
 static int begin_node(struct compiler *c, uint8_t op, unsigned at, size_t size)
 {
 	if (c->n_nodes == KY_FILTER_NODES_MAX || c->len + 1 + size > KY_FILTER_PROGRAM_MAX)
-		return fail(
+		return fail_at_character(
 			c, at, "more than %u names, constants and operators", KY_FILTER_NODES_MAX);
 	c->positions[c->n_nodes++] = (uint16_t)at;
-	put(c, &op, sizeof(op));
+	put_in_program(c, &op, sizeof(op));
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static int put_number(struct compiler *c, uint8_t op, union ky_filter_number v, 
 	int ret = begin_node(c, op, at, sizeof(v));
 
 	if (!ret)
-		put(c, &v, sizeof(v));
+		put_in_program(c, &v, sizeof(v));
 	return ret;
 }
 
@@ -143,9 +143,9 @@ static int read_integer(struct compiler *c, unsigned base, uint64_t *ret_value)
 	for (; (digit = digit_of(c->text[c->at])) < (int)base; c->at++)
 		if (__builtin_mul_overflow(v, base, &v) ||
 			__builtin_add_overflow(v, (unsigned)digit, &v))
-			return fail(c, begin, "the number does not fit 64 bits");
+			return fail_at_character(c, begin, "the number does not fit 64 bits");
 	if (c->at == begin)
-		return fail(c, begin, "digits are missing");
+		return fail_at_character(c, begin, "digits are missing");
 	*ret_value = v;
 	return 0;
 }
@@ -191,7 +191,8 @@ static int read_number(struct compiler *c)
 				op = KY_OP_UNSIGNED;
 	}
 	if (is_name(c->text[c->at]) || c->text[c->at] == '.')
-		return fail(c, c->at, "'%c' does not belong to a number", c->text[c->at]);
+		return fail_at_character(
+			c, c->at, "'%c' does not belong to a number", c->text[c->at]);
 	return put_number(c, op, v, begin);
 }
 
@@ -213,11 +214,11 @@ static int put_escaped(struct compiler *c, char ch)
 		break;
 	default:
 		return fail_with_hint(c,
-			fail(c, c->at, "unknown escape '\\%c'",
+			fail_at_character(c, c->at, "unknown escape '\\%c'",
 				isprint((unsigned char)ch) ? ch : '?'),
 			"there are \\*, \\\", \\\\, \\n and \\t");
 	}
-	put(c, out, sizeof(out));
+	put_in_program(c, out, sizeof(out));
 	return 0;
 }
 
@@ -230,17 +231,17 @@ static int read_string(struct compiler *c)
 	uint16_t size = 0;
 
 	if (!ret)
-		put(c, &size, sizeof(size));
+		put_in_program(c, &size, sizeof(size));
 	for (c->at++; !ret && c->text[c->at] && c->text[c->at] != '"'; c->at++) {
 		if (c->text[c->at] == '\\' && c->text[c->at + 1])
 			ret = put_escaped(c, c->text[c->at + 1]), c->at++;
 		else
-			put(c, c->text + c->at, 1);
+			put_in_program(c, c->text + c->at, 1);
 	}
 	if (ret)
 		return ret;
 	if (!c->text[c->at])
-		return fail(c, begin, "the string is not closed that begins");
+		return fail_at_character(c, begin, "the string is not closed that begins");
 	c->at++;
 	size = (uint16_t)(c->len - size_at - sizeof(size));
 	memcpy(c->buf + size_at, &size, sizeof(size));
@@ -260,14 +261,14 @@ static int read_index(struct compiler *c, uint64_t *ret_index)
 	skip_blanks(c);
 	begin = c->at;
 	if (!isdigit((unsigned char)c->text[begin]))
-		return fail(c, begin,
+		return fail_at_character(c, begin,
 			"the number of an element must be a constant, but something else stands");
 	ret = read_integer(c, take_base(c), ret_index);
 	if (!ret && *ret_index >= UINT32_MAX)
-		return fail(c, begin, "no array has an element of this number");
+		return fail_at_character(c, begin, "no array has an element of this number");
 	skip_blanks(c);
 	if (!ret && c->text[c->at] != ']')
-		return fail(c, c->at, "']' is missing");
+		return fail_at_character(c, c->at, "']' is missing");
 	c->at += !ret;
 	return ret;
 }
@@ -278,12 +279,12 @@ static int put_name(struct compiler *c, uint8_t op, const char *name, size_t n, 
 	int ret;
 
 	if (n > 255)
-		return fail(c, at, "a name is too long");
+		return fail_at_character(c, at, "a name is too long");
 	ret = begin_node(c, op, at, sizeof(len) + n + sizeof(uint32_t));
 	if (ret)
 		return ret;
-	put(c, &len, sizeof(len));
-	put(c, name, n);
+	put_in_program(c, &len, sizeof(len));
+	put_in_program(c, name, n);
 	return 0;
 }
 
@@ -320,7 +321,8 @@ static int read_field(struct compiler *c)
 		c->at++;
 		skip_blanks(c);
 		if (!is_name(c->text[c->at]) || isdigit((unsigned char)c->text[c->at]))
-			return fail(c, c->at, "the name of a field is missing after '.'");
+			return fail_at_character(
+				c, c->at, "the name of a field is missing after '.'");
 	}
 	if (ret == -ENOENT)
 		return put_name(c, KY_OP_FIELD, path, strlen(path), begin);
@@ -328,7 +330,7 @@ static int read_field(struct compiler *c)
 		ret = put_name(c, KY_OP_ELEMENT, path, strlen(path), begin);
 	last = (uint32_t)index;
 	if (!ret)
-		put(c, &last, sizeof(last));
+		put_in_program(c, &last, sizeof(last));
 	return ret;
 }
 
@@ -347,7 +349,8 @@ static int read_context(struct compiler *c)
 	for (n = prefix; is_name(s[n]) || s[n] == ':' || (prefix && s[n] == '.'); n++)
 		;
 	if (n == prefix || (s == c->text + begin && !prefix))
-		return fail_with_hint(c, fail(c, begin, "'$' leads the name of no context"),
+		return fail_with_hint(c,
+			fail_at_character(c, begin, "'$' leads the name of no context"),
 			"contexts are $ctx.NAME and $app.PROVIDER:NAME");
 	c->at = (unsigned)(s + n - c->text);
 	return put_name(c, KY_OP_CONTEXT, s, n, begin);
@@ -356,7 +359,7 @@ static int read_context(struct compiler *c)
 static int push(struct compiler *c, uint8_t op, uint8_t precedence, unsigned at)
 {
 	if (c->n_stack == OPERATORS_MAX)
-		return fail(c, at, "the expression is nested too deeply");
+		return fail_at_character(c, at, "the expression is nested too deeply");
 	c->stack[c->n_stack++] = (struct waiting){op, precedence, (uint16_t)at};
 	return 0;
 }
@@ -374,13 +377,14 @@ static int expected_operand(struct compiler *c)
 	char ch = c->text[c->at];
 
 	if (!ch)
-		return fail(c, c->at, "a name, a number or a string is missing");
+		return fail_at_character(c, c->at, "a name, a number or a string is missing");
 	if (ch == '\'')
-		return fail_with_hint(
-			c, fail(c, c->at, "unknown character '''"), "strings are written \"...\"");
+		return fail_with_hint(c, fail_at_character(c, c->at, "unknown character '''"),
+			"strings are written \"...\"");
 	if (isprint((unsigned char)ch))
-		return fail(c, c->at, "a name, a number or a string is missing before '%c'", ch);
-	return fail(c, c->at, "unknown character");
+		return fail_at_character(
+			c, c->at, "a name, a number or a string is missing before '%c'", ch);
+	return fail_at_character(c, c->at, "unknown character");
 }
 
 /* Reads an operand. Sets *ret_more if it was only a prefix, and the operand still has to follow. */
@@ -416,7 +420,7 @@ static int read_operand(struct compiler *c, bool *ret_more)
 /* --- operators --- */
 
 /* Writes the waiting operators that bind at least as tightly. */
-static int flush(struct compiler *c, uint8_t precedence)
+static int flush_operators(struct compiler *c, uint8_t precedence)
 {
 	int ret = 0;
 
@@ -431,12 +435,12 @@ static int flush(struct compiler *c, uint8_t precedence)
 
 static int close_parenthesis(struct compiler *c)
 {
-	int ret = flush(c, 0);
+	int ret = flush_operators(c, 0);
 
 	if (ret)
 		return ret;
 	if (!c->n_stack)
-		return fail(c, c->at, "')' without '('");
+		return fail_at_character(c, c->at, "')' without '('");
 	c->n_stack--;
 	c->at++;
 	return 0;
@@ -447,11 +451,11 @@ static int unknown_operator(struct compiler *c)
 	char ch = c->text[c->at];
 
 	if (ch == '=')
-		return fail_with_hint(
-			c, fail(c, c->at, "unknown operator '='"), "did you mean '=='?");
+		return fail_with_hint(c, fail_at_character(c, c->at, "unknown operator '='"),
+			"did you mean '=='?");
 	if (isprint((unsigned char)ch))
-		return fail(c, c->at, "an operator is missing before '%c'", ch);
-	return fail(c, c->at, "unknown character");
+		return fail_at_character(c, c->at, "an operator is missing before '%c'", ch);
+	return fail_at_character(c, c->at, "unknown character");
 }
 
 /* Reads an operator. Sets *ret_more if an operand has to follow. */
@@ -470,7 +474,7 @@ static int read_operator(struct compiler *c, bool *ret_more)
 	if (o == operators + KY_ARRAY_SIZE(operators))
 		return unknown_operator(c);
 	*ret_more = true;
-	ret = flush(c, o->precedence);
+	ret = flush_operators(c, o->precedence);
 	if (!ret)
 		ret = push(c, o->op, o->precedence, c->at);
 	c->at += (unsigned)strlen(o->text);
@@ -485,9 +489,9 @@ static int read_expression(struct compiler *c)
 	for (skip_blanks(c); !ret && (c->text[c->at] || more); skip_blanks(c))
 		ret = more ? read_operand(c, &more) : read_operator(c, &more);
 	if (!ret)
-		ret = flush(c, 0);
+		ret = flush_operators(c, 0);
 	if (!ret && c->n_stack)
-		return fail(c, c->stack[c->n_stack - 1].at, "'(' without ')'");
+		return fail_at_character(c, c->stack[c->n_stack - 1].at, "'(' without ')'");
 	return ret;
 }
 
@@ -507,13 +511,13 @@ int ky_filter_compile(
 			error, "the expression has more than %u characters", KY_FILTER_TEXT_MAX);
 		return -EINVAL;
 	}
-	put(&c, &version, sizeof(version));
+	put_in_program(&c, &version, sizeof(version));
 	ret = read_expression(&c);
 	if (ret)
 		return ret;
 	ret = ky_filter_check(&tree, buf, c.len, NULL, find, &node, &why);
 	if (ret)
-		return fail(&c, c.positions[node], "%s", why.text);
+		return fail_at_character(&c, c.positions[node], "%s", why.text);
 	return (int)c.len;
 }
 
@@ -524,7 +528,7 @@ unsigned ky_filter_position(const char *text, const struct ky_filter_error *erro
 	struct compiler c = {.text = text, .buf = program, .error = &unused};
 	unsigned at;
 
-	put(&c, &(uint8_t){KY_FILTER_VERSION}, 1);
+	put_in_program(&c, &(uint8_t){KY_FILTER_VERSION}, 1);
 	if (read_expression(&c) || error->node >= c.n_nodes)
 		return 0;
 	at = c.positions[error->node];

@@ -35,7 +35,7 @@ static struct ky_filter_insn *insn_of(const struct link *k, target t)
 	return (struct ky_filter_insn *)(void *)k->end - t;
 }
 
-static struct ky_filter_insn *emit(
+static struct ky_filter_insn *emit_insn(
 	struct link *k, enum ky_filter_insn_op op, uint8_t slot, target yes, target no, target none)
 {
 	struct ky_filter_insn *i;
@@ -54,7 +54,7 @@ static struct ky_filter_insn *emit(
 	return i;
 }
 
-static const struct ky_filter_node *get(const struct link *k, unsigned node)
+static const struct ky_filter_node *get_node(const struct link *k, unsigned node)
 {
 	return &k->tree->nodes[node];
 }
@@ -92,7 +92,7 @@ static void gen_near(
 		op = KY_INSN_LOAD_S8 + near_kind(&n->place) * (KY_INSN_LOAD_U8 - KY_INSN_LOAD_S8);
 	else if (n->place.size == 8)
 		op = KY_INSN_LOAD_U64;
-	set_near(emit(k, op, slot, next, none, none), n);
+	set_near(emit_insn(k, op, slot, next, none, none), n);
 }
 
 static void gen_far(
@@ -103,11 +103,12 @@ static void gen_far(
 	struct ky_filter_insn *i;
 
 	if (element)
-		i = emit(k, KY_INSN_LOAD_STRING_ELEMENT, slot, next, none, none);
+		i = emit_insn(k, KY_INSN_LOAD_STRING_ELEMENT, slot, next, none, none);
 	else if (n->type == KY_FILTER_STRING)
-		i = emit(k, KY_INSN_LOAD_STRING, slot, next, none, none);
+		i = emit_insn(k, KY_INSN_LOAD_STRING, slot, next, none, none);
 	else
-		i = emit(k, n->type == KY_FILTER_FLOAT ? KY_INSN_LOAD_FAR_FLOAT : KY_INSN_LOAD_FAR,
+		i = emit_insn(k,
+			n->type == KY_FILTER_FLOAT ? KY_INSN_LOAD_FAR_FLOAT : KY_INSN_LOAD_FAR,
 			slot, next, none, none);
 	i->offset = p->offset;
 	i->anchor = p->anchor;
@@ -129,7 +130,7 @@ static void gen_context(
 	struct link *k, const struct ky_filter_node *n, uint8_t slot, target next, target none)
 {
 	bool string = n->type == KY_FILTER_STRING;
-	struct ky_filter_insn *i = emit(
+	struct ky_filter_insn *i = emit_insn(
 		k, string ? KY_INSN_CONTEXT_STRING : KY_INSN_CONTEXT, slot, next, none, none);
 
 	i->argument = n->context.argument;
@@ -142,7 +143,7 @@ static void gen_context(
 
 static target gen_constant(struct link *k, union ky_filter_number v, uint8_t slot, target next)
 {
-	emit(k, KY_INSN_CONSTANT, slot, next, next, next)->number = v;
+	emit_insn(k, KY_INSN_CONSTANT, slot, next, next, next)->number = v;
 	return k->n;
 }
 
@@ -152,7 +153,7 @@ static target gen_constant(struct link *k, union ky_filter_number v, uint8_t slo
 static bool may_lack_value(const struct link *k, unsigned node, unsigned first)
 {
 	for (unsigned i = first; i <= node; i++) {
-		const struct ky_filter_node *n = get(k, i);
+		const struct ky_filter_node *n = get_node(k, i);
 
 		if (n->op == KY_OP_ELEMENT || n->op == KY_OP_CONTEXT || n->op == KY_OP_SHL ||
 			n->op == KY_OP_SHR || n->op == KY_OP_DIV || n->op == KY_OP_MOD)
@@ -164,8 +165,8 @@ static bool may_lack_value(const struct link *k, unsigned node, unsigned first)
 /* Returns the first node of the operand that ends here. */
 static unsigned first_of(const struct link *k, unsigned node)
 {
-	while (get(k, node)->op >= KY_OP_NOT)
-		node = get(k, node)->op >= KY_OP_OR ? get(k, node)->left : node - 1;
+	while (get_node(k, node)->op >= KY_OP_NOT)
+		node = get_node(k, node)->op >= KY_OP_OR ? get_node(k, node)->left : node - 1;
 	return node;
 }
 
@@ -217,8 +218,8 @@ static enum ky_filter_insn_op conversion(uint8_t from)
 /* Returns the target of an operand's value, which the operator needs as `type`. */
 static target gen_converted(struct link *k, unsigned node, uint8_t type, uint8_t slot, target next)
 {
-	if (type == KY_FILTER_FLOAT && get(k, node)->type != KY_FILTER_FLOAT) {
-		emit(k, conversion(get(k, node)->type), slot, next, next, next);
+	if (type == KY_FILTER_FLOAT && get_node(k, node)->type != KY_FILTER_FLOAT) {
+		emit_insn(k, conversion(get_node(k, node)->type), slot, next, next, next);
 		return k->n;
 	}
 	return next;
@@ -226,7 +227,7 @@ static target gen_converted(struct link *k, unsigned node, uint8_t type, uint8_t
 
 static target gen_value(struct link *k, unsigned node, uint8_t slot, target next, target none)
 {
-	const struct ky_filter_node *n = get(k, node);
+	const struct ky_filter_node *n = get_node(k, node);
 
 	if (k->full)
 		return next;
@@ -234,17 +235,17 @@ static target gen_value(struct link *k, unsigned node, uint8_t slot, target next
 	 * A loop handles left operands, of which there may be many; right ones recurse, as deep as
 	 * check.c allows.
 	 */
-	for (; n->op >= KY_OP_NOT && !ky_filter_is_condition(n->op); n = get(k, node)) {
+	for (; n->op >= KY_OP_NOT && !ky_filter_is_condition(n->op); n = get_node(k, node)) {
 		unsigned right = node - 1;
 		uint8_t type = n->type;
 
 		if (n->op < KY_OP_OR) {
-			emit(k, unary_op(n), slot, next, next, none);
+			emit_insn(k, unary_op(n), slot, next, next, none);
 			next = k->n;
 			node = right;
 			continue;
 		}
-		emit(k, arithmetic_op(n), slot, next, next, none);
+		emit_insn(k, arithmetic_op(n), slot, next, next, none);
 		if (n->op == KY_OP_SHL || n->op == KY_OP_SHR)
 			type = KY_FILTER_SIGNED;
 		next = gen_converted(k, right, type, slot + 1, k->n);
@@ -305,7 +306,7 @@ static bool simplify(uint8_t *op)
 	}
 }
 
-static void exchange(target *a, target *b)
+static void swap_targets(target *a, target *b)
 {
 	target t = *a;
 
@@ -322,7 +323,7 @@ static target gen_near_test(struct link *k, uint8_t op, const struct ky_filter_n
 	static const uint8_t elsewhere[] = {KY_INSN_LT_S, KY_INSN_LE_S, KY_INSN_EQ};
 	struct ky_filter_insn *i;
 
-	i = emit(k,
+	i = emit_insn(k,
 		KY_INSN_LT_S8 + which + near_kind(&field->place) * (KY_INSN_LT_U8 - KY_INSN_LT_S8),
 		elsewhere[which], yes, no, none);
 	i->number = constant->number;
@@ -354,20 +355,20 @@ static enum ky_filter_insn_op test_op(uint8_t op, uint8_t type)
 static target gen_match(struct link *k, unsigned value, unsigned pattern, uint8_t slot, target yes,
 	target no, target none)
 {
-	emit(k, KY_INSN_MATCH, slot, yes, no, none)->index = pattern + 1;
+	emit_insn(k, KY_INSN_MATCH, slot, yes, no, none)->index = pattern + 1;
 	return gen_value(k, value, slot, k->n, none);
 }
 
 static target gen_comparison(
 	struct link *k, unsigned node, target yes, target no, target none, uint8_t slot)
 {
-	const struct ky_filter_node *n = get(k, node), *l = get(k, n->left), *r = n - 1;
+	const struct ky_filter_node *n = get_node(k, node), *l = get_node(k, n->left), *r = n - 1;
 	uint8_t op = n->op, type = KY_MAX(l->type, r->type);
 	target next;
 
 	if (op == KY_OP_NE || (type != KY_FILTER_FLOAT && !are_near_test(r, l) && simplify(&op))) {
 		op = op == KY_OP_NE ? KY_OP_EQ : op;
-		exchange(&yes, &no);
+		swap_targets(&yes, &no);
 	}
 	if (type == KY_FILTER_STRING && r->op == KY_OP_STRING)
 		return gen_match(k, n->left, node - 1, slot, yes, no, none);
@@ -378,10 +379,11 @@ static target gen_comparison(
 	if (are_near_test(r, l)) {
 		op = mirrored(op);
 		if (simplify(&op))
-			exchange(&yes, &no);
+			swap_targets(&yes, &no);
 		return gen_near_test(k, op, r, l, yes, no, none);
 	}
-	emit(k, type == KY_FILTER_STRING ? KY_INSN_SAME : test_op(op, type), slot, yes, no, none);
+	emit_insn(k, type == KY_FILTER_STRING ? KY_INSN_SAME : test_op(op, type), slot, yes, no,
+		none);
 	next = gen_converted(k, node - 1, type, slot + 1, k->n);
 	next = gen_value(k, node - 1, slot + 1, next, none);
 	next = gen_converted(k, n->left, type, slot, next);
@@ -401,7 +403,7 @@ static target gen_condition(
 	if (k->full) /* otherwise the time might double with each level */
 		return holds;
 	for (;;) {
-		n = get(k, node);
+		n = get_node(k, node);
 		if (n->op == KY_OP_NOT) {
 			wanted = !wanted;
 			node--;
@@ -419,7 +421,7 @@ static target gen_condition(
 	if (n->op >= KY_OP_EQ && n->op <= KY_OP_GE)
 		return gen_comparison(
 			k, node, wanted ? holds : fails, wanted ? fails : holds, fails, slot);
-	emit(k, n->type == KY_FILTER_FLOAT ? KY_INSN_TRUE_F : KY_INSN_TRUE, slot,
+	emit_insn(k, n->type == KY_FILTER_FLOAT ? KY_INSN_TRUE_F : KY_INSN_TRUE, slot,
 		wanted ? holds : fails, wanted ? fails : holds, fails);
 	return gen_value(k, node, slot, k->n, fails);
 }
@@ -534,7 +536,7 @@ static bool put_patterns(struct link *k)
 
 		if (insn->run != ky_filter_functions[KY_INSN_MATCH])
 			continue;
-		n = get(k, insn->index - 1);
+		n = get_node(k, insn->index - 1);
 		size = pattern_size(count_bytes(n));
 		if (size > KY_FILTER_CODE_MAX - k->code->size)
 			return false;
@@ -574,9 +576,9 @@ int ky_filter_link(const void *program, size_t len, const struct kymo_field *fie
 	if (ret)
 		return ret;
 	fold(&tree);
-	emit(&k, KY_INSN_REJECT, 0, 0, 0, 0);
+	emit_insn(&k, KY_INSN_REJECT, 0, 0, 0, 0);
 	reject = k.n;
-	emit(&k, KY_INSN_PASS, 0, 0, 0, 0);
+	emit_insn(&k, KY_INSN_PASS, 0, 0, 0, 0);
 	pass = k.n;
 	gen_condition(&k, tree.n_nodes - 1, true, pass, reject, 0);
 	if (lay_out(&k, fields))

@@ -23,7 +23,7 @@ static uint32_t scalar_size(uint8_t kind, uint8_t size)
 
 enum extent { FIXED, VARIABLE, UNKNOWN };
 
-static enum extent measure(
+static enum extent measure_field(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step);
 
 /* Measures a structure: UNKNOWN unless the size of all its fields is known. */
@@ -33,7 +33,7 @@ static enum extent measure_struct(const struct kymo_field *fields, uint64_t *ret
 	uint64_t size;
 
 	for (*ret_size = 0; fields->kind != KYMO_FIELD_END; fields++) {
-		if (measure(fields, &size, &unused) != FIXED)
+		if (measure_field(fields, &size, &unused) != FIXED)
 			return UNKNOWN;
 		*ret_size += size;
 		if (*ret_size > INT32_MAX)
@@ -55,7 +55,7 @@ static enum extent measure_element(const struct kymo_field *f, uint64_t *ret_siz
 }
 
 /* Measures a field, or finds the step over it; UNKNOWN if it needs more than one step. */
-static enum extent measure(
+static enum extent measure_field(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step)
 {
 	enum extent extent;
@@ -127,7 +127,7 @@ static int step_over(struct walk *w, const struct kymo_field *f)
 	struct ky_filter_step step;
 	uint64_t size = 0;
 
-	switch (measure(f, &size, &step)) {
+	switch (measure_field(f, &size, &step)) {
 	case FIXED:
 		w->offset += size;
 		return w->offset > INT32_MAX ? -EINVAL : 0;
@@ -251,7 +251,7 @@ static int choose_element(struct walk *w, const struct kymo_field *f)
 }
 
 /* Sets the node to the field, or to an element of it. */
-static int choose(struct walk *w, const struct kymo_field *f)
+static int choose_field(struct walk *w, const struct kymo_field *f)
 {
 	struct ky_filter_place *p = &w->node->place;
 
@@ -419,7 +419,7 @@ static int find_in(struct walk *w, const struct kymo_field *fields, const struct
 		ret = step_over(w, fields);
 	if (ret < 0)
 		return cannot_step_over(w, fields - 1, ret);
-	return path.rest ? look_into(w, f, &path) : choose(w, f);
+	return path.rest ? look_into(w, f, &path) : choose_field(w, f);
 }
 
 int ky_filter_find_place(

@@ -127,7 +127,7 @@ static bool skip_strings(const struct ky_filter_frame *f, struct ky_filter_curso
 	return !n;
 }
 
-static bool walk(
+static bool walk_over(
 	const struct ky_filter_frame *f, struct ky_filter_cursor *c, const struct ky_filter_step *s)
 {
 	uint32_t count = s->kind == KYMO_FIELD_STRING ? 1 : s->count;
@@ -139,8 +139,8 @@ static bool walk(
 }
 
 /* Finds the begin of a far field. Each part of the payload is walked over once, for all fields. */
-static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, const uint8_t *base,
-	size_t len, struct ky_filter_cursor *ret_cursor)
+static bool locate_field(struct ky_filter_frame *f, const struct ky_filter_insn *pc,
+	const uint8_t *base, size_t len, struct ky_filter_cursor *ret_cursor)
 {
 	const struct ky_filter_step *steps = (const void *)((const char *)f->code + f->code->steps);
 	struct ky_filter_cursor begin = begin_walk(f, base, len);
@@ -148,7 +148,7 @@ static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, c
 	for (; f->n_anchors < pc->anchor; f->n_anchors++) {
 		struct ky_filter_cursor c = f->n_anchors ? f->anchors[f->n_anchors - 1] : begin;
 
-		if (!walk(f, &c, &steps[f->n_anchors]))
+		if (!walk_over(f, &c, &steps[f->n_anchors]))
 			return false;
 		f->anchors[f->n_anchors] = c;
 	}
@@ -181,7 +181,7 @@ struct fetched {
 	bool found;
 };
 
-static uint64_t extend(uint64_t bits, const struct ky_filter_insn *pc)
+static uint64_t extend_scalar(uint64_t bits, const struct ky_filter_insn *pc)
 {
 	unsigned shift = 64 - 8u * pc->size;
 
@@ -196,16 +196,16 @@ static uint64_t extend(uint64_t bits, const struct ky_filter_insn *pc)
  * Reads a scalar at any place. Returns by value: if the address of a frame were known, callers
  * could not end in a jump.
  */
-static struct fetched fetch(
+static struct fetched fetch_scalar(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
 	uint64_t bits = 0;
 	struct ky_filter_cursor c;
 
-	if (!locate(f, pc, base, len, &c) || !enter_element(f, pc, &c) ||
+	if (!locate_field(f, pc, base, len, &c) || !enter_element(f, pc, &c) ||
 		!take_value(f, &c, &bits, pc->size))
 		return (struct fetched){0, false};
-	return (struct fetched){extend(bits, pc), true};
+	return (struct fetched){extend_scalar(bits, pc), true};
 }
 
 /* Reads a near field that is not in the first piece. */
@@ -217,7 +217,7 @@ static struct fetched fetch_near(
 
 	if (!skip(f, &c, pc->offset - pc->size) || !take_value(f, &c, &bits, pc->size))
 		return (struct fetched){0, false};
-	return (struct fetched){extend(bits, pc), true};
+	return (struct fetched){extend_scalar(bits, pc), true};
 }
 
 /* --- near fields: offset known, in the first piece --- */
@@ -311,7 +311,7 @@ FUNCTION(LOAD_F32)
 
 FUNCTION(LOAD_FAR)
 {
-	struct fetched v = fetch(pc, base, len, f);
+	struct fetched v = fetch_scalar(pc, base, len, f);
 
 	f->v[pc->slot].number.u = v.bits;
 	GO(v.found ? pc->yes : pc->none);
@@ -319,7 +319,7 @@ FUNCTION(LOAD_FAR)
 
 FUNCTION(LOAD_FAR_FLOAT)
 {
-	struct fetched v = fetch(pc, base, len, f);
+	struct fetched v = fetch_scalar(pc, base, len, f);
 
 	f->v[pc->slot].number.f = as_double(v.bits, pc->size);
 	GO(v.found ? pc->yes : pc->none);
@@ -345,7 +345,7 @@ static bool load_string(
 	uint32_t n = pc->index;
 	struct ky_filter_cursor c;
 
-	if (!locate(f, pc, base, len, &c) || !enter_element(f, pc, &c))
+	if (!locate_field(f, pc, base, len, &c) || !enter_element(f, pc, &c))
 		return false;
 	if (pc->flags & KY_INSN_NUL)
 		return take_string(f, &c, &f->v[pc->slot].text);
@@ -364,7 +364,7 @@ static bool load_string_element(
 	uint32_t count = UINT32_MAX;
 	struct ky_filter_cursor c;
 
-	return locate(f, pc, base, len, &c) && enter_sequence(f, pc, &c, &count) &&
+	return locate_field(f, pc, base, len, &c) && enter_sequence(f, pc, &c, &count) &&
 	       pc->index < count && skip_strings(f, &c, pc->index) &&
 	       take_string(f, &c, &f->v[pc->slot].text);
 }
@@ -494,7 +494,7 @@ static uint32_t advance(const struct ky_filter_pattern *p, uint32_t state, uint8
 	return state + 1;
 }
 
-static bool matches(const struct ky_filter_pattern *p, const struct ky_filter_span *text)
+static bool matches_span(const struct ky_filter_pattern *p, const struct ky_filter_span *text)
 {
 	uint32_t state = 0;
 	int byte;
@@ -511,7 +511,7 @@ FUNCTION(MATCH)
 {
 	const void *pattern = (const char *)pc + pc->offset;
 
-	GO(matches(pattern, &f->v[pc->slot].text) ? pc->yes : pc->no);
+	GO(matches_span(pattern, &f->v[pc->slot].text) ? pc->yes : pc->no);
 }
 
 static bool same(const struct ky_filter_span *a, const struct ky_filter_span *b)

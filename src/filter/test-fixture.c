@@ -74,7 +74,7 @@ static void close_scratch(struct record *r)
 	r->begin = r->len;
 }
 
-static void put(struct record *r, const void *p, size_t n)
+static void put_in_scratch(struct record *r, const void *p, size_t n)
 {
 	memcpy(r->scratch + r->len, p, n);
 	r->len += n;
@@ -84,7 +84,7 @@ static void put(struct record *r, const void *p, size_t n)
 static void put_data(struct record *r, const void *p, size_t n, uint32_t flags)
 {
 	if (r->layout == FLAT || !n) {
-		put(r, p, n);
+		put_in_scratch(r, p, n);
 		return;
 	}
 	close_scratch(r);
@@ -94,18 +94,18 @@ static void put_data(struct record *r, const void *p, size_t n, uint32_t flags)
 static void put_string(struct record *r, const char *s)
 {
 	put_data(r, s, strlen(s), KYMO_PIECE_TEXT);
-	put(r, "", 1);
+	put_in_scratch(r, "", 1);
 }
 
 static void put_count(struct record *r, uint32_t n)
 {
-	put(r, &n, sizeof(n));
+	put_in_scratch(r, &n, sizeof(n));
 }
 
 #define PUT(r, type, value)                                                                        \
 	do {                                                                                       \
 		type put_value = (value);                                                          \
-		put(r, &put_value, sizeof(put_value));                                             \
+		put_in_scratch(r, &put_value, sizeof(put_value));                                  \
 	} while (0)
 
 const struct values usual = {-5, 200, -300, 60000, -70000, 4000000000u, -5000000000000,
@@ -143,27 +143,27 @@ struct record *record_new(enum layout layout, const struct values *v)
 
 	assert_non_null(r);
 	r->layout = layout;
-	put(r, &v->a, 1);
-	put(r, &v->b, 1);
-	put(r, &v->c, 2);
-	put(r, &v->d, 2);
-	put(r, &v->e, 4);
-	put(r, &v->f, 4);
-	put(r, &v->g, 8);
-	put(r, &v->h, 8);
+	put_in_scratch(r, &v->a, 1);
+	put_in_scratch(r, &v->b, 1);
+	put_in_scratch(r, &v->c, 2);
+	put_in_scratch(r, &v->d, 2);
+	put_in_scratch(r, &v->e, 4);
+	put_in_scratch(r, &v->f, 4);
+	put_in_scratch(r, &v->g, 8);
+	put_in_scratch(r, &v->h, 8);
 	PUT(r, float, 1.5f);
-	put(r, &v->y, 8);
+	put_in_scratch(r, &v->y, 8);
 	PUT(r, double, __builtin_nan(""));
 	PUT(r, uint8_t, 1);
 	PUT(r, int32_t, -1);
-	put(r, "\x01\xbb", 2);
-	put(r, "\xff\xff\xff\xfe", 4);
+	put_in_scratch(r, "\x01\xbb", 2);
+	put_in_scratch(r, "\xff\xff\xff\xfe", 4);
 	put_data(r, arr, sizeof(arr), 0);
-	put(r, "ab\0\0\0\0\0\0", 8);
+	put_in_scratch(r, "ab\0\0\0\0\0\0", 8);
 	PUT(r, uint32_t, 12345);
 	PUT(r, uint64_t, UINT64_MAX - 1);
 	put_string(r, v->name);
-	put(r, &v->behind, 2);
+	put_in_scratch(r, &v->behind, 2);
 	put_count(r, 2);
 	put_data(r, v->seq, 4, 0);
 	put_count(r, 2);
@@ -179,7 +179,7 @@ struct record *record_new(enum layout layout, const struct values *v)
 	put_count(r, 3);
 	put_data(r, "\x01\xff\x03", 3, 0);
 	put_string(r, "");
-	put(r, &v->last, 8);
+	put_in_scratch(r, &v->last, 8);
 	put_point(r, 10);
 	put_point(r, 20);
 	put_point(r, -21);

@@ -10,7 +10,7 @@ static const struct kymo_field numbers[] = {
 	{0},
 };
 
-static bool holds(const char *op, int64_t a, int64_t b)
+static bool is_comparison_true(const char *op, int64_t a, int64_t b)
 {
 	switch (*op) {
 	case '<':
@@ -74,10 +74,10 @@ static void test_quick(void **state)
 					UINT32_MAX) /* nothing passes, or all */
 					assert_int_equal(ky_filter_pass(code, payload,
 								 sizeof(payload), NULL, 0),
-						holds(op, value, limit));
+						is_comparison_true(op, value, limit));
 				else
 					assert_int_equal(passes_quickly(payload, field < 2),
-						holds(op, value, limit));
+						is_comparison_true(op, value, limit));
 			}
 		}
 	}

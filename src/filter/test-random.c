@@ -54,9 +54,9 @@ struct writer {
 	const struct values *v;
 };
 
-static void say(struct writer *w, const char *fmt, ...) KY_PRINTF(2, 3);
+static void write_formatted(struct writer *w, const char *fmt, ...) KY_PRINTF(2, 3);
 
-static void say(struct writer *w, const char *fmt, ...)
+static void write_formatted(struct writer *w, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -96,49 +96,49 @@ static struct value draw_leaf(struct writer *w)
 
 	switch (draw() % 15) {
 	case 0:
-		say(w, "a");
+		write_formatted(w, "a");
 		return integer(w->v->a);
 	case 1:
-		say(w, "b");
+		write_formatted(w, "b");
 		return integer(w->v->b);
 	case 2:
-		say(w, "c");
+		write_formatted(w, "c");
 		return integer(w->v->c);
 	case 3:
-		say(w, "d");
+		write_formatted(w, "d");
 		return integer(w->v->d);
 	case 4:
-		say(w, "e");
+		write_formatted(w, "e");
 		return integer(w->v->e);
 	case 5:
-		say(w, "f");
+		write_formatted(w, "f");
 		return integer(w->v->f);
 	case 6:
-		say(w, "g");
+		write_formatted(w, "g");
 		return integer(w->v->g);
 	case 7:
-		say(w, "h");
+		write_formatted(w, "h");
 		return natural(w->v->h);
 	case 8:
-		say(w, "y");
+		write_formatted(w, "y");
 		return real(w->v->y);
 	case 9:
-		say(w, "behind");
+		write_formatted(w, "behind");
 		return integer(w->v->behind);
 	case 10:
-		say(w, "seq[1]");
+		write_formatted(w, "seq[1]");
 		return integer(w->v->seq[1]);
 	case 11:
-		say(w, "seq[2]");
+		write_formatted(w, "seq[2]");
 		return (struct value){KY_FILTER_SIGNED, false, {0}};
 	case 12:
-		say(w, "last");
+		write_formatted(w, "last");
 		return natural(w->v->last);
 	case 13:
-		say(w, "%lluu", (unsigned long long)k);
+		write_formatted(w, "%lluu", (unsigned long long)k);
 		return natural((uint64_t)k);
 	default:
-		say(w, k < 0 ? "(%lld)" : "%lld", (long long)k);
+		write_formatted(w, k < 0 ? "(%lld)" : "%lld", (long long)k);
 		return integer(k);
 	}
 }
@@ -154,7 +154,7 @@ static int is_true(struct value v)
 	return !v.known ? -1 : v.type == KY_FILTER_FLOAT ? v.f != 0 : v.u != 0;
 }
 
-static struct value compare(const char *op, struct value l, struct value r)
+static struct value evaluate_comparison(const char *op, struct value l, struct value r)
 {
 	enum ky_filter_type type = KY_MAX(l.type, r.type);
 	double fl = to_double(l), fr = to_double(r);
@@ -176,7 +176,7 @@ static struct value compare(const char *op, struct value l, struct value r)
 	return truth((op[0] == '<' ? less : greater) || (op[1] == '=' && equal));
 }
 
-static struct value calculate(const char *op, struct value l, struct value r)
+static struct value evaluate_arithmetic(const char *op, struct value l, struct value r)
 {
 	enum ky_filter_type type = KY_MAX(l.type, r.type);
 	struct value v = {.type = type, .known = l.known && r.known};
@@ -234,15 +234,15 @@ static struct value draw_arithmetic(struct writer *w, unsigned depth)
 	const char *op;
 	char right[sizeof(w->text)];
 
-	say(w, "(");
+	write_formatted(w, "(");
 	l = draw_expression(w, depth - 1);
 	begin = w->n;
 	r = draw_expression(w, depth - 1);
 	op = ops[draw() % (l.type == KY_FILTER_FLOAT || r.type == KY_FILTER_FLOAT ? 4 : 10)];
 	strcpy(right, w->text + begin);
 	w->n = begin;
-	say(w, " %s %s)", op, right);
-	return calculate(op, l, r);
+	write_formatted(w, " %s %s)", op, right);
+	return evaluate_arithmetic(op, l, r);
 }
 
 static struct value draw_unary(struct writer *w, unsigned depth)
@@ -250,14 +250,14 @@ static struct value draw_unary(struct writer *w, unsigned depth)
 	struct value v;
 
 	if (draw() % 2) {
-		say(w, "!(");
+		write_formatted(w, "!(");
 		v = draw_expression(w, depth - 1);
-		say(w, ")");
+		write_formatted(w, ")");
 		return truth(is_true(v) < 0 ? -1 : !is_true(v));
 	}
-	say(w, "-(");
+	write_formatted(w, "-(");
 	v = draw_expression(w, depth - 1);
-	say(w, ")");
+	write_formatted(w, ")");
 	if (v.type == KY_FILTER_FLOAT)
 		v.f = -v.f;
 	else
@@ -282,18 +282,18 @@ static struct value draw_expression(struct writer *w, unsigned depth)
 		return draw_arithmetic(w, depth);
 	case 4:
 	case 5:
-		say(w, "(");
+		write_formatted(w, "(");
 		l = draw_expression(w, depth - 1);
-		say(w, " %s ", op);
+		write_formatted(w, " %s ", op);
 		r = draw_expression(w, depth - 1);
-		say(w, ")");
-		return compare(op, l, r);
+		write_formatted(w, ")");
+		return evaluate_comparison(op, l, r);
 	default:
-		say(w, "(");
+		write_formatted(w, "(");
 		l = draw_expression(w, depth - 1);
-		say(w, and? " && " : " || ");
+		write_formatted(w, and? " && " : " || ");
 		r = draw_expression(w, depth - 1);
-		say(w, ")");
+		write_formatted(w, ")");
 		return logic(and, l, r);
 	}
 }
