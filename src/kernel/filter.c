@@ -14,7 +14,8 @@ struct translation {
 	struct ky_filter_tree tree;
 };
 
-static void append(struct ky_buf *b, const char *open, const struct ky_buf *what, const char *close)
+static void append_enclosed(
+	struct ky_buf *b, const char *open, const struct ky_buf *what, const char *close)
 {
 	ky_buf_puts(b, open);
 	ky_buf_append(b, what->data, what->len);
@@ -187,7 +188,7 @@ static bool put_mask_comparison(
 		  put_mask(t, &inner, mask);
 
 	if (ok)
-		append(b, op == KY_OP_EQ ? "!(" : "", &inner, op == KY_OP_EQ ? ")" : "");
+		append_enclosed(b, op == KY_OP_EQ ? "!(" : "", &inner, op == KY_OP_EQ ? ")" : "");
 	ky_buf_deinit(&inner);
 	return ok;
 }
@@ -259,11 +260,11 @@ static enum extent put_both(const struct translation *t, struct ky_buf *b, unsig
 	bool is_or = node_of(t, i)->op == KY_OP_OR;
 
 	if (left && right) {
-		append(b, "(", &l, is_or ? ") || (" : ") && (");
-		append(b, "", &r, ")");
+		append_enclosed(b, "(", &l, is_or ? ") || (" : ") && (");
+		append_enclosed(b, "", &r, ")");
 		ret = left == ALL && right == ALL ? ALL : PART;
 	} else if ((left || right) && !is_or) {
-		append(b, "", left ? &l : &r, "");
+		append_enclosed(b, "", left ? &l : &r, "");
 	} else {
 		ret = NOTHING;
 	}
@@ -280,7 +281,7 @@ static enum extent put_not(const struct translation *t, struct ky_buf *b, unsign
 	enum extent ret = put_condition(t, &inner, i - 1);
 
 	if (ret == ALL)
-		append(b, "!(", &inner, ")");
+		append_enclosed(b, "!(", &inner, ")");
 	ky_buf_deinit(&inner);
 	return ret == ALL ? ALL : NOTHING;
 }
@@ -397,9 +398,9 @@ static enum extent add_filter(struct translation *t, const struct ky_buf *progra
 	last = t->tree.n_nodes - 1;
 	extent = put_condition(t, &text, last);
 	if (extent && several)
-		append(kernel, kernel->len ? " || (" : "(", &text, ")");
+		append_enclosed(kernel, kernel->len ? " || (" : "(", &text, ")");
 	else if (extent)
-		append(kernel, "", &text, "");
+		append_enclosed(kernel, "", &text, "");
 	if (text.error)
 		kernel->error = -EMSGSIZE;
 	ky_buf_deinit(&text);
@@ -408,7 +409,7 @@ static enum extent add_filter(struct translation *t, const struct ky_buf *progra
 	ky_buf_puts(rest, rest->len ? " || " : "");
 	text = (struct ky_buf){.max = KY_KFILTER_MAX};
 	put_rest(t, &text, last);
-	append(rest, "", &text, "");
+	append_enclosed(rest, "", &text, "");
 	ky_buf_deinit(&text);
 	return extent;
 }

@@ -30,7 +30,7 @@ static int read_all(struct ky_buf *b, int fd)
 	return n < 0 || b->error ? -EIO : 0;
 }
 
-static int add(struct ky_kallsyms *k, uint64_t address, char *name, char *module)
+static int add_kallsym(struct ky_kallsyms *k, uint64_t address, char *name, char *module)
 {
 	if (k->n == k->cap) {
 		size_t cap = k->cap ? 2 * k->cap : 4096;
@@ -64,8 +64,8 @@ static int parse_line(struct ky_kallsyms *k, char *line)
 	module += strspn(module, " \t[");
 	module[strcspn(module, "]")] = '\0';
 	if (type == 'e')
-		return add(k, address, (char *)"", module);
-	return *name ? add(k, address, name, module) : 0;
+		return add_kallsym(k, address, (char *)"", module);
+	return *name ? add_kallsym(k, address, name, module) : 0;
 }
 
 static int by_address(const void *a, const void *b)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/names.h"
 
+#include "base/glob.h"
+
 /* The names of the trace: of an event, or of all events of a system, with what stands before. */
 static const struct {
 	const char *system, *event; /* the kernel's; "" matches all events of the system */
@@ -104,13 +106,6 @@ static bool has_prefix(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-static bool matches(const char *pattern, const char *s)
-{
-	size_t n = strcspn(pattern, "*");
-
-	return !strncmp(pattern, s, n) && (pattern[n] || !s[n]);
-}
-
 char *ky_kname(const char *system, const char *event, char *buf, size_t size)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(call_names); i++) {
@@ -148,7 +143,7 @@ uint32_t ky_kernel_fixed_id(const char *trace_name)
 const struct ky_krename *ky_krename_find(const char *event, const char *field)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(renames); i++)
-		if (matches(renames[i].event, event) && !strcmp(renames[i].field, field))
+		if (ky_glob_match(renames[i].event, event) && !strcmp(renames[i].field, field))
 			return &renames[i];
 	return NULL;
 }

@@ -118,15 +118,9 @@ struct record {
 	struct ky_kseen *seen;
 };
 
-static uint8_t *put(uint8_t *out, const void *data, size_t len)
-{
-	memcpy(out, data, len);
-	return out + len;
-}
-
 static uint8_t *put_u32(uint8_t *out, uint32_t v)
 {
-	return put(out, &v, sizeof(v));
+	return mempcpy(out, &v, sizeof(v));
 }
 
 /* Writes the record's head and the contexts. ids: u32 pid, u32 tid, as perf has them. */
@@ -134,8 +128,8 @@ static uint8_t *put_begin(uint8_t *out, struct ky_kplace *place, uint32_t id,
 	const struct ky_perf_times *times, uint64_t ns, const uint8_t *ids)
 {
 	out = ky_kput_head(out, place, id, ky_perf_clock(times, ns));
-	out = put(out, ids + 4, 4);
-	return put(out, ids, 4);
+	out = mempcpy(out, ids + 4, 4);
+	return mempcpy(out, ids, 4);
 }
 
 /* Returns the time of a record that is no sample. */
@@ -164,7 +158,7 @@ static uint8_t *put_chain(
 			continue;
 		}
 		if (wanted && !(is_first && address == skipped)) {
-			out = put(out, &address, sizeof(address));
+			out = mempcpy(out, &address, sizeof(address));
 			len++;
 		}
 		is_first = false;
@@ -197,8 +191,8 @@ static uint8_t *put_sample(uint8_t *out, struct ky_kplace *place, const struct k
 	if (n > (r->len - HEADER - 40) / 8)
 		return NULL;
 	out = put_begin(out, place, SAMPLE, times, ky_load64(at + 16), at + 8);
-	out = put(out, at, 8);
-	out = put(out, at + 24, 8);
+	out = mempcpy(out, at, 8);
+	out = mempcpy(out, at + 24, 8);
 	note_kernel(r->seen, at, 1);
 	note_kernel(r->seen, at + 40, n);
 	out = put_chain(out, at + 40, n, (uint64_t)PERF_CONTEXT_KERNEL, ky_load64(at));
@@ -223,12 +217,12 @@ static uint8_t *put_map(uint8_t *out, struct ky_kplace *place, const struct ky_p
 	if (len < 2 || path[0] != '/' || path[1] == '/')
 		return out; /* "[vdso]", "//anon": no file */
 	out = put_begin(out, place, MAP, times, time_of(r), at);
-	out = put(out, at + 8, 24);
-	out = put(out, path, len);
+	out = mempcpy(out, at + 8, 24);
+	out = mempcpy(out, path, len);
 	*out++ = '\0';
 	*out++ = n_id > 0;
 	out = put_u32(out, n_id);
-	return put(out, id + 4, n_id);
+	return mempcpy(out, id + 4, n_id);
 }
 
 /* u32 pid, tid; name */
@@ -244,7 +238,7 @@ static uint8_t *put_exec(uint8_t *out, struct ky_kplace *place, const struct ky_
 		return out;
 	len = strnlen(name, r->len - HEADER - 8 - TRAILER);
 	out = put_begin(out, place, EXEC, times, time_of(r), r->data + HEADER);
-	out = put(out, name, len);
+	out = mempcpy(out, name, len);
 	*out++ = '\0';
 	return out;
 }
@@ -263,7 +257,7 @@ static uint8_t *put_fork(uint8_t *out, struct ky_kplace *place, const struct ky_
 	memcpy(ids, at, 4);
 	memcpy(ids + 4, at + 8, 4);
 	out = put_begin(out, place, FORK, times, ky_load64(at + 16), ids);
-	return put(out, at + 4, 4);
+	return mempcpy(out, at + 4, 4);
 }
 
 /* Returns the place behind the record, which is `out` for one that is left out; NULL: invalid. */

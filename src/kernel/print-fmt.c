@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "base/glob.h"
+
 #define NAME_MAX_BYTES 64
 
 /* --- expressions of constants --- */
@@ -380,13 +382,6 @@ static const struct {
 	{"block_*", "rwbs", true, ALL, requests},
 };
 
-static bool begins(const char *pattern, const char *name)
-{
-	size_t n = strcspn(pattern, "*");
-
-	return !strncmp(pattern, name, n) && (pattern[n] || !name[n]);
-}
-
 static bool has_field(const struct ky_kprogram *p, const char *name)
 {
 	for (uint32_t i = 0; i < p->n_fields; i++)
@@ -398,7 +393,7 @@ static bool has_field(const struct ky_kprogram *p, const char *name)
 static void put_known(struct ky_buf *to, const struct ky_kprogram *p)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(known); i++) {
-		if (!begins(known[i].event, p->name) || !has_field(p, known[i].field))
+		if (!ky_glob_match(known[i].event, p->name) || !has_field(p, known[i].field))
 			continue;
 		put_begin(to, p, known[i].field, known[i].flags, known[i].mask);
 		for (const struct pair *v = known[i].pairs; v->name; v++)

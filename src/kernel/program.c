@@ -81,8 +81,8 @@ static void add_place(struct maker *m, uint8_t op, const struct ky_kfield *field
 	add_step(m, op, field->offset, len)->relative = field->relative;
 }
 
-static struct kymo_field *declare(struct maker *m, const char *name, const struct ky_kfield *from,
-	int32_t added, struct kymo_field like)
+static struct kymo_field *declare_field(struct maker *m, const char *name,
+	const struct ky_kfield *from, int32_t added, struct kymo_field like)
 {
 	struct kymo_field *to = &m->p->fields[m->p->n_fields];
 
@@ -100,7 +100,7 @@ static uint8_t integer_kind(const struct ky_kfield *f)
 static void declare_integer(
 	struct maker *m, const char *name, const struct ky_kfield *f, int32_t add)
 {
-	declare(m, name, f, add,
+	declare_field(m, name, f, add,
 		(struct kymo_field){.kind = integer_kind(f),
 			.size = f->out,
 			.flags = f->hex ? KYMO_FIELD_HEX : 0});
@@ -112,7 +112,7 @@ static void put_string(struct maker *m, const char *name, const struct ky_kfield
 		add_place(m, KY_KOP_STRING, f, 0);
 	else
 		add_other(m, KY_KOP_EMPTY, 0, 0);
-	declare(m, name, f, 0, (struct kymo_field){.kind = KYMO_FIELD_STRING});
+	declare_field(m, name, f, 0, (struct kymo_field){.kind = KYMO_FIELD_STRING});
 }
 
 /* The text, if the kernel has it, and its address. */
@@ -140,7 +140,7 @@ static void put_field(struct maker *m, const struct ky_kfield *f)
 	}
 	if (f->kind == KY_KFIELD_TEXT && !strcmp(f->name, "rwbs")) {
 		add_other(m, KY_KOP_RWBS, f->offset, f->size);
-		declare(m, name, f, 0,
+		declare_field(m, name, f, 0,
 			(struct kymo_field){
 				.kind = KYMO_FIELD_UINT, .size = 4, .flags = KYMO_FIELD_HEX});
 		m->p->from[m->p->n_fields - 1].field = NULL;
@@ -153,12 +153,12 @@ static void put_field(struct maker *m, const struct ky_kfield *f)
 		break;
 	case KY_KFIELD_TEXT:
 		add_copy(m, f->offset, f->size, 0);
-		declare(m, name, f, 0,
+		declare_field(m, name, f, 0,
 			(struct kymo_field){.kind = KYMO_FIELD_TEXT, .size = 1, .count = f->size});
 		break;
 	case KY_KFIELD_ARRAY:
 		add_copy(m, f->offset, f->size, 0);
-		declare(m, name, f, 0,
+		declare_field(m, name, f, 0,
 			(struct kymo_field){.kind = KYMO_FIELD_ARRAY,
 				.elem = integer_kind(f),
 				.size = f->elem,
@@ -169,7 +169,7 @@ static void put_field(struct maker *m, const struct ky_kfield *f)
 		break;
 	default:
 		add_place(m, KY_KOP_SEQUENCE, f, f->elem);
-		declare(m, name, f, 0,
+		declare_field(m, name, f, 0,
 			(struct kymo_field){.kind = KYMO_FIELD_SEQUENCE,
 				.elem = integer_kind(f),
 				.size = f->elem});
@@ -179,7 +179,7 @@ static void put_field(struct maker *m, const struct ky_kfield *f)
 static void put_process(struct maker *m, const char *name, uint16_t offset)
 {
 	add_other(m, KY_KOP_TGID, offset, 0);
-	declare(m, name, NULL, 0, (struct kymo_field){.kind = KYMO_FIELD_INT, .size = 4});
+	declare_field(m, name, NULL, 0, (struct kymo_field){.kind = KYMO_FIELD_INT, .size = 4});
 }
 
 /* Fields that LTTng's events have and the kernel's have not; and whether an interrupt wakes. */
@@ -195,18 +195,19 @@ static void put_added(struct maker *m)
 	}
 	if (!strcmp(m->f->name, "sched_process_exec") && file && file->kind == KY_KFIELD_STRING) {
 		add_place(m, KY_KOP_BASENAME, file, KY_CTX_PROCNAME_SIZE);
-		declare(m, "procname", NULL, 0,
+		declare_field(m, "procname", NULL, 0,
 			(struct kymo_field){
 				.kind = KYMO_FIELD_TEXT, .size = 1, .count = KY_CTX_PROCNAME_SIZE});
 	}
 	if (!strcmp(m->f->name, "sched_waking")) {
 		add_other(m, KY_KOP_SOME_BITS, COMMON_FLAGS, FLAG_NESTED);
-		declare(m, "in_interrupt", NULL, 0,
+		declare_field(m, "in_interrupt", NULL, 0,
 			(struct kymo_field){.kind = KYMO_FIELD_UINT, .size = 1});
 	}
 	if (!strncmp(m->f->name, "block_rq_", 9) && !ky_kformat_find(m->f, "tid")) {
 		add_copy(m, COMMON_PID, 4, 0);
-		declare(m, "tid", NULL, 0, (struct kymo_field){.kind = KYMO_FIELD_INT, .size = 4});
+		declare_field(
+			m, "tid", NULL, 0, (struct kymo_field){.kind = KYMO_FIELD_INT, .size = 4});
 	}
 }
 

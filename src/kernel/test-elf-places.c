@@ -39,7 +39,7 @@ static void test_function(void **state)
 	elf_close(&e);
 }
 
-static void count(void *arg, const char *name)
+static void count_name(void *arg, const char *name)
 {
 	++*(unsigned *)arg;
 }
@@ -72,7 +72,7 @@ static void test_damaged(void **state)
 		}
 		memcpy(data, e.data, 16);
 		elf_find_function(&copy, "probed_function", 0, &offset);
-		elf_each_function(&copy, count, &n);
+		elf_each_function(&copy, count_name, &n);
 		elf_each_sdt(&copy, count_sdt, &n);
 	}
 	free(data);
@@ -88,7 +88,7 @@ static void test_no_program(void **state)
 	assert_int_equal(elf_open(&e, "/no such file"), -ENOENT);
 }
 
-static void expect(const char *text, const char *wanted)
+static void expect_argument(const char *text, const char *wanted)
 {
 	char out[64] = "";
 	bool is_known = elf_sdt_argument(1, text, out, sizeof(out));
@@ -101,27 +101,27 @@ static void expect(const char *text, const char *wanted)
 static void test_arguments(void **state)
 {
 #ifdef __aarch64__
-	expect("8@x0", "a1=%x0:u64");
-	expect("-4@w21 8@x1", "a1=%x21:s32");
-	expect("4@[sp, 12]", "a1=+12(%sp):u32");
-	expect("8@[x29]", "a1=+0(%x29):u64");
-	expect("-4@5", "a1=\\5:s32");
+	expect_argument("8@x0", "a1=%x0:u64");
+	expect_argument("-4@w21 8@x1", "a1=%x21:s32");
+	expect_argument("4@[sp, 12]", "a1=+12(%sp):u32");
+	expect_argument("8@[x29]", "a1=+0(%x29):u64");
+	expect_argument("-4@5", "a1=\\5:s32");
 #else
-	expect("-8@%rdx", "a1=%dx:s64");
-	expect("4@%edi 8@%rsi", "a1=%di:u32");
-	expect("-1@%r10b", "a1=%r10:s8");
-	expect("2@%r8w", "a1=%r8:u16");
-	expect("4@-20(%rbp)", "a1=-20(%bp):u32");
-	expect("8@(%rax)", "a1=+0(%ax):u64");
-	expect("8@$5", "a1=\\5:u64");
-	expect("-4@$-1", "a1=\\-1:s32");
-	expect("8@8(%rax,%rbx,4)", "");
-	expect("8@name(%rip)", "");
-	expect("8@%xmm0", "");
+	expect_argument("-8@%rdx", "a1=%dx:s64");
+	expect_argument("4@%edi 8@%rsi", "a1=%di:u32");
+	expect_argument("-1@%r10b", "a1=%r10:s8");
+	expect_argument("2@%r8w", "a1=%r8:u16");
+	expect_argument("4@-20(%rbp)", "a1=-20(%bp):u32");
+	expect_argument("8@(%rax)", "a1=+0(%ax):u64");
+	expect_argument("8@$5", "a1=\\5:u64");
+	expect_argument("-4@$-1", "a1=\\-1:s32");
+	expect_argument("8@8(%rax,%rbx,4)", "");
+	expect_argument("8@name(%rip)", "");
+	expect_argument("8@%xmm0", "");
 #endif
-	expect("3@%rax", "");
-	expect("", "");
-	expect("8", "");
+	expect_argument("3@%rax", "");
+	expect_argument("", "");
+	expect_argument("8", "");
 }
 
 int main(void)

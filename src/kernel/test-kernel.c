@@ -284,7 +284,7 @@ static struct ky_kkind *enable(const struct event *e, uint32_t id)
 	return *k;
 }
 
-static size_t transcode(void)
+static size_t transcode_page(void)
 {
 	return (size_t)(ky_ktranscode(&transcoder, &place, page, PAGE, 1, out, out + 65536, true) -
 			out);
@@ -337,7 +337,7 @@ static void test_switch(void **state)
 	make_switch(data, e->f.id, 7, 8);
 	page_record(5, data, 64);
 	page_record(100, data, 64);
-	assert_int_equal(transcode(), sizeof(expected));
+	assert_int_equal(transcode_page(), sizeof(expected));
 	expected[0] = 31;
 	put32(expected + 1, 0);
 	put64(expected + 5, (UINT64_C(1) << 40) + 5);
@@ -368,7 +368,7 @@ static void test_clocks(void **state)
 	page_word(30, 9); /* += (3 << 27) + 9 */
 	page_put(&(uint32_t){3}, 4);
 	page_record(1, data, 64);
-	assert_int_equal(transcode(), 69);
+	assert_int_equal(transcode_page(), 69);
 	assert_int_equal(place.ts, (UINT64_C(1) << 60) + 1000 + (3u << 27) + 10);
 	page_begin((UINT64_C(1) << 60) + 5000);
 	page_word(31, 7); /* = highest 5 bits | (1 << 32) + 7 */
@@ -382,12 +382,12 @@ static void test_clocks(void **state)
 	put16(small, 5); /* a marker */
 	page_record(2, small, 8);
 	page_word(29, 0);
-	assert_int_equal(transcode(), 69);
+	assert_int_equal(transcode_page(), 69);
 	assert_int_equal(place.ts, (UINT64_C(1) << 60) + (UINT64_C(1) << 32) + 13);
 	/* Clocks of records never decrease. */
 	page_begin(CLOCK);
 	page_record(0, data, 64);
-	assert_int_equal(transcode(), 60);
+	assert_int_equal(transcode_page(), 60);
 	assert_int_equal(place.ts, (UINT64_C(1) << 60) + (UINT64_C(1) << 32) + 13);
 	assert_int_equal(place.n_refused, 1);
 	transcoder_end();
@@ -453,7 +453,7 @@ static void test_contexts(void **state)
 	put32(data + parent->offset, 77);
 	put32(data + child->offset, 78);
 	page_record(1, data, e->f.end);
-	assert_true(transcode() > 0);
+	assert_true(transcode_page() > 0);
 	assert_int_equal(ky_load32(p), 77);
 	assert_int_equal(ky_load32(p + 4), 70);
 	assert_string_equal((char *)p + 8, "worker");
@@ -491,7 +491,7 @@ static void test_stack(void **state)
 	page_record(1, frames, 40);
 	make_switch(data, e->f.id, 7, 8);
 	page_record(1, data, 64); /* has none */
-	n = transcode();
+	n = transcode_page();
 	assert_int_equal(n, 13 + STACK + 56 + 4 + STACK + 56);
 	assert_int_equal(ky_load64(out + 13), 0x1111);
 	assert_int_equal(ky_load64(out + 21), 0x2222);
@@ -524,7 +524,7 @@ static void test_text_argument(void **state)
 	put64(data + 32, 0x80000);
 	put64(data + 40, 0644);
 	page_record(1, data, 48);
-	assert_int_equal(transcode(), 13 + 4 + 1 + 8 + 4 + 2);
+	assert_int_equal(transcode_page(), 13 + 4 + 1 + 8 + 4 + 2);
 	assert_int_equal((int32_t)ky_load32(out + 13), -100);
 	assert_int_equal(out[17], 0);
 	assert_int_equal(ky_load64(out + 18), 0x7fff1234);
@@ -548,14 +548,14 @@ static void test_places(void **state)
 	memcpy(data + end, text, 28);
 	page_begin(CLOCK);
 	page_record(1, data, end + 28u);
-	assert_true(transcode() > 0);
+	assert_true(transcode_page() > 0);
 	assert_string_equal((char *)out + 13, text);
 	assert_string_equal((char *)out + 13 + strlen(text) + 1 + 8,
 		"a-rather-long-n"); /* behind tid, old_tid */
 	put32(data + at, end | 900u << 16);
 	page_begin(CLOCK);
 	page_record(1, data, end + 28u);
-	assert_true(transcode() > 0);
+	assert_true(transcode_page() > 0);
 	assert_string_equal((char *)out + 13, "");
 	transcoder_end();
 	free(e);
@@ -585,7 +585,7 @@ static void test_rwbs(void **state)
 		page_begin(CLOCK);
 		page_record(1, data, e->f.end);
 		place = (struct ky_kplace){0};
-		assert_true(transcode() > 0);
+		assert_true(transcode_page() > 0);
 		assert_int_equal(ky_load32(out + 13 + offset), rows[i].bits);
 	}
 	transcoder_end();
@@ -610,7 +610,7 @@ static void test_interrupts(void **state)
 		page_begin(CLOCK);
 		page_record(1, data, sizeof(data));
 		place = (struct ky_kplace){0};
-		n = transcode();
+		n = transcode_page();
 		assert_int_equal(n, 13 + 28 + 1);
 		assert_int_equal(out[n - 1], i >= 2);
 	}
@@ -671,7 +671,7 @@ static void test_filter(void **state)
 			make_switch(data, e->f.id, tid, next);
 			page_record(1, data, 64);
 		}
-	assert_int_equal(transcode(), 13 + 72 + 4 + 72 + 4 + 72); /* not that of 7 and 10 */
+	assert_int_equal(transcode_page(), 13 + 72 + 4 + 72 + 4 + 72); /* not that of 7 and 10 */
 	assert_int_equal(place.count, 3);
 	assert_int_equal(place.n_refused, 0);
 	for (unsigned i = 0; i < 2; i++)

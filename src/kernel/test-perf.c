@@ -16,19 +16,14 @@ static uint8_t page[KY_PERF_PAGE_SIZE], out[KY_PERF_PAGE_SIZE * 2];
 static struct ky_perf_page *head = (struct ky_perf_page *)(void *)page;
 static uint32_t filled;
 
-static uint8_t *put(uint8_t *to, const void *data, size_t len)
-{
-	return (uint8_t *)memcpy(to, data, len) + len;
-}
-
 static uint8_t *put32(uint8_t *to, uint32_t v)
 {
-	return put(to, &v, sizeof(v));
+	return mempcpy(to, &v, sizeof(v));
 }
 
 static uint8_t *put64(uint8_t *to, uint64_t v)
 {
-	return put(to, &v, sizeof(v));
+	return mempcpy(to, &v, sizeof(v));
 }
 
 static void begin_page(void)
@@ -39,11 +34,11 @@ static void begin_page(void)
 	filled = sizeof(*head);
 }
 
-static void add(uint32_t type, uint16_t misc, const uint8_t *body, size_t len)
+static void add_perf_record(uint32_t type, uint16_t misc, const uint8_t *body, size_t len)
 {
 	struct perf_event_header h = {type, misc, (uint16_t)(sizeof(h) + len)};
 
-	put(put(page + filled, &h, sizeof(h)), body, len);
+	memcpy(mempcpy(page + filled, &h, sizeof(h)), body, len);
 	filled += h.size;
 	head->len = filled - sizeof(*head);
 }
@@ -54,11 +49,11 @@ static void add_sample(uint64_t ip, uint64_t ns, const uint64_t *chain, uint64_t
 
 	to = put32(put32(to, 10), 11);
 	to = put64(put64(put64(to, ns), 77), n);
-	to = put(to, chain, n * 8);
-	add(PERF_RECORD_SAMPLE, 0, body, (size_t)(to - body));
+	to = mempcpy(to, chain, n * 8);
+	add_perf_record(PERF_RECORD_SAMPLE, 0, body, (size_t)(to - body));
 }
 
-static struct ky_kplace transcode(const uint8_t **ret_end)
+static struct ky_kplace transcode_samples(const uint8_t **ret_end)
 {
 	struct ky_kplace place = {.at = sizeof(*head), .clock = 9};
 
@@ -89,7 +84,7 @@ static void test_sample(void **state)
 	begin_page();
 	add_sample(0xffffffff81000010, 1100, chain, 6);
 	add_sample(0x1000, 1200, user, 4);
-	place = transcode(&end);
+	place = transcode_samples(&end);
 	assert_int_equal(place.count, 2);
 	assert_int_equal(place.n_refused, 0);
 
@@ -118,12 +113,12 @@ static void add_map(const char *path, bool identified)
 
 	to = put64(put64(put64(to, 0x400000), 0x3000), 0x1000);
 	if (identified)
-		put(to, "\x04\0\0\0\x01\x02\x03\x04", 8);
-	to = put(to + 32, path, strlen(path) + 1);
+		memcpy(to, "\x04\0\0\0\x01\x02\x03\x04", 8);
+	to = mempcpy(to + 32, path, strlen(path) + 1);
 	while ((to - body) % 8)
 		*to++ = '\0';
 	to = TRAILER(to, 1300);
-	add(PERF_RECORD_MMAP2, identified ? 1 << 14 : 0, body, (size_t)(to - body));
+	add_perf_record(PERF_RECORD_MMAP2, identified ? 1 << 14 : 0, body, (size_t)(to - body));
 }
 
 static void test_files(void **state)
@@ -137,15 +132,15 @@ static void test_files(void **state)
 	add_map("[vdso]", false);
 	add_map("//anon", false);
 	add_map("/bin/y", false);
-	to = TRAILER(put(put32(put32(body, 10), 11), "one\0\0\0\0", 8), 1400);
-	add(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, body, (size_t)(to - body));
-	add(PERF_RECORD_COMM, 0, body, (size_t)(to - body));
+	to = TRAILER(mempcpy(put32(put32(body, 10), 11), "one\0\0\0\0", 8), 1400);
+	add_perf_record(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, body, (size_t)(to - body));
+	add_perf_record(PERF_RECORD_COMM, 0, body, (size_t)(to - body));
 	to = put64(put32(put32(put32(put32(body, 10), 3), 11), 4), 1500);
 	to = TRAILER(to, 1500);
-	add(PERF_RECORD_FORK, 0, body, (size_t)(to - body));
+	add_perf_record(PERF_RECORD_FORK, 0, body, (size_t)(to - body));
 	put32(body + 4, 10); /* of the same process: a thread */
-	add(PERF_RECORD_FORK, 0, body, (size_t)(to - body));
-	place = transcode(&end);
+	add_perf_record(PERF_RECORD_FORK, 0, body, (size_t)(to - body));
+	place = transcode_samples(&end);
 	assert_int_equal(place.count, 4);
 	assert_int_equal(place.n_refused, 0);
 
@@ -177,27 +172,27 @@ static void test_invalid(void **state)
 	add_sample(1, 1200, chain, 2);
 	put64(page + first + 8 + 32, 3); /* addresses behind its end */
 	add_sample(1, 1300, chain, 2);
-	assert_int_equal(transcode(&end).n_refused, 1);
+	assert_int_equal(transcode_samples(&end).n_refused, 1);
 
 	put64(page + first + 8 + 32, UINT64_MAX / 4);
-	place = transcode(&end);
+	place = transcode_samples(&end);
 	assert_int_equal(place.n_refused, 1);
 	assert_int_equal(place.count, 2);
 
 	page[first + 6] = 7; /* shorter than a header */
-	place = transcode(&end);
+	place = transcode_samples(&end);
 	assert_int_equal(place.n_refused, 1);
 	assert_int_equal(place.count, 1);
 
 	page[first + 6] = page[first + 7] = 0xff;
-	assert_int_equal(transcode(&end).n_refused, 1);
+	assert_int_equal(transcode_samples(&end).n_refused, 1);
 	head->len = UINT64_MAX;
-	transcode(&end);
+	transcode_samples(&end);
 	for (uint32_t type = 0; type < 30; type++)
 		for (uint32_t len = 8; len < 80; len += 8) {
 			begin_page();
-			add(type, 0xffff, page + 4096, len - 8);
-			transcode(&end);
+			add_perf_record(type, 0xffff, page + 4096, len - 8);
+			transcode_samples(&end);
 		}
 }
 
@@ -214,7 +209,7 @@ static void test_room(void **state)
 	begin_page();
 	for (uint64_t i = 0; i < 60; i++)
 		add_sample(1, 1100 + i, chain, 1 + i * 2);
-	transcode(&end);
+	transcode_samples(&end);
 	len = (size_t)(end - out);
 	memcpy(whole, out, len);
 	memset(out, 0xee, sizeof(out));

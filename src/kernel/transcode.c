@@ -301,7 +301,7 @@ uint8_t *ky_kput_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64
 }
 
 /* Finds what a place in the data leads to. Returns nothing instead of anything behind the data. */
-static const uint8_t *locate(
+static const uint8_t *locate_data(
 	const uint8_t *data, uint32_t len, const struct ky_kstep *s, uint32_t *ret_n)
 {
 	uint32_t word = ky_load32(data + s->offset), at = word & 0xffff, n = word >> 16;
@@ -318,7 +318,7 @@ static const uint8_t *locate(
  * Copies n bytes, mostly few. It copies whole vectors: KY_KCOPY_SLACK bytes more may be read and
  * written.
  */
-static inline uint8_t *copy(uint8_t *to, const uint8_t *from, uint32_t n)
+static inline uint8_t *copy_vectors(uint8_t *to, const uint8_t *from, uint32_t n)
 {
 	__builtin_memcpy(to, from, 32);
 	for (uint32_t at = 32; ky_unlikely(at < n); at += 32)
@@ -365,7 +365,7 @@ static uint32_t rwbs_bits(const uint8_t *text, uint32_t n)
 static uint8_t *put_string(uint8_t *out, const uint8_t *text, uint32_t n)
 {
 	n = (uint32_t)strnlen((const char *)text, n);
-	out = copy(out, text, n);
+	out = copy_vectors(out, text, n);
 	*out++ = 0;
 	return out;
 }
@@ -450,17 +450,17 @@ static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, co
 	for (;; s++) {
 		switch (s->op) {
 		case KY_KOP_COPY:
-			out = copy(out, data + s->offset, (uint32_t)s->len);
+			out = copy_vectors(out, data + s->offset, (uint32_t)s->len);
 			break;
 		case KY_KOP_ADD:
 			out = add_to(out, s);
 			break;
 		case KY_KOP_STRING:
-			from = locate(data, len, s, &n);
+			from = locate_data(data, len, s, &n);
 			out = put_string(out, from, n);
 			break;
 		case KY_KOP_SEQUENCE:
-			from = locate(data, len, s, &n);
+			from = locate_data(data, len, s, &n);
 			out = put_sequence(out, from, n, (uint32_t)s->len);
 			break;
 		case KY_KOP_TGID:
@@ -484,7 +484,7 @@ static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, co
 			*out++ = !!(data[s->offset] & s->len);
 			break;
 		case KY_KOP_BASENAME:
-			from = locate(data, len, s, &n);
+			from = locate_data(data, len, s, &n);
 			out = put_basename(out, from, n);
 			break;
 		case KY_KOP_KERNEL_STACK:
@@ -500,7 +500,7 @@ static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, co
 	}
 }
 
-static bool passes(const struct ky_kkind *k, const uint8_t *fields, size_t len)
+static bool passes_any_filter(const struct ky_kkind *k, const uint8_t *fields, size_t len)
 {
 	for (uint32_t i = 0; i < k->n_filters; i++)
 		if (ky_filter_pass(k->filters[i], fields, len, NULL, 0))
@@ -523,8 +523,8 @@ static inline uint8_t *put_fields(uint8_t *out, const struct ky_kkind *k, struct
 
 	if (ky_likely(k->fast)) {
 		if (k->context)
-			out = copy(out, data + k->context_offset, k->context);
-		out = copy(out, data + k->fast_offset, k->fast);
+			out = copy_vectors(out, data + k->context_offset, k->context);
+		out = copy_vectors(out, data + k->fast_offset, k->fast);
 		for (s = k->rest; s->op == KY_KOP_ADD; s++)
 			out = add_to(out, s);
 	}
@@ -541,7 +541,7 @@ static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place, 
 	current.data = data;
 	fields = out = ky_kput_head(out, place, k->id, w.ts);
 	out = run_steps(k->steps, &w, data, len, out, &fields);
-	if (passes(k, fields, (size_t)(out - fields)))
+	if (passes_any_filter(k, fields, (size_t)(out - fields)))
 		return out;
 	*place = before;
 	return begin;
