@@ -44,9 +44,9 @@ void receiver_deinit(struct receiver *r)
 	ky_close(r->trace);
 }
 
-static int fail(struct receiver *r, int error, const char *fmt, ...) KY_PRINTF(3, 4);
+static int fail_receiving(struct receiver *r, int error, const char *fmt, ...) KY_PRINTF(3, 4);
 
-static int fail(struct receiver *r, int error, const char *fmt, ...)
+static int fail_receiving(struct receiver *r, int error, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -61,7 +61,7 @@ static int fail_at(struct receiver *r, int error, const char *path)
 {
 	if (error == -EDQUOT && *r->why)
 		return error;
-	return fail(r, error, "%s/%s: %s", r->name, path, strerror(-error));
+	return fail_receiving(r, error, "%s/%s: %s", r->name, path, strerror(-error));
 }
 
 /* Opens a path below a directory, through no symbolic link. Returns a descriptor or -errno. */
@@ -94,7 +94,8 @@ static int wait_for(struct receiver *r, int fd, short events)
 	if (n)
 		return n < 0 ? -errno : 0;
 	r->patience_ms = 0; /* for the last words */
-	return fail(r, -ETIMEDOUT, "the connection stood still for %d s", RECEIVER_SILENCE_S);
+	return fail_receiving(
+		r, -ETIMEDOUT, "the connection stood still for %d s", RECEIVER_SILENCE_S);
 }
 
 /* Returns 1, 0 if the connection ends before n bytes have come, or -ETIMEDOUT with `why`. */
@@ -217,9 +218,10 @@ static int find_directory(struct receiver *r, const struct segment *s, const uin
 		ret = take_directory(r, payload);
 	}
 	if (ret == 1)
-		return fail(r, -EEXIST, "there are %u other recordings of that name", NAMES_MAX);
+		return fail_receiving(
+			r, -EEXIST, "there are %u other recordings of that name", NAMES_MAX);
 	if (ret == -EBUSY)
-		return fail(r, ret,
+		return fail_receiving(r, ret,
 			"another receiver still writes %s; if its connection is broken, it ends within %d s",
 			r->name, RECEIVER_SILENCE_S);
 	return ret < 0 ? fail_at(r, ret, "") : 0;
@@ -227,7 +229,7 @@ static int find_directory(struct receiver *r, const struct segment *s, const uin
 
 // ---- what is here
 
-static int cut(int fd, uint64_t size)
+static int cut_file(int fd, uint64_t size)
 {
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
@@ -236,7 +238,7 @@ static int cut(int fd, uint64_t size)
  * Cuts a stream to what its index says: a receiver that was killed may have left a part of a
  * packet. Returns its size, or -errno.
  */
-static int64_t trim(struct receiver *r, const char *path, int fd, uint64_t size)
+static int64_t trim_stream(struct receiver *r, const char *path, int fd, uint64_t size)
 {
 	char index[SEGMENT_PATH_MAX + 16];
 	uint64_t end;
@@ -248,7 +250,7 @@ static int64_t trim(struct receiver *r, const char *path, int fd, uint64_t size)
 	i = open_beneath(r->trace, index, O_RDONLY);
 	end = i < 0 ? (r->sync ? 0 : size) : files_indexed(i, size, NULL);
 	ky_close(i);
-	if (end < size && cut(fd, end) < 0)
+	if (end < size && cut_file(fd, end) < 0)
 		return -errno;
 	return (int64_t)end;
 }
@@ -266,7 +268,7 @@ static int64_t trim_index(struct receiver *r, const char *path, int fd, uint64_t
 	if (s >= 0 && !fstat(s, &st))
 		files_indexed(fd, (uint64_t)st.st_size, &end);
 	ky_close(s);
-	if (end < size && cut(fd, end) < 0)
+	if (end < size && cut_file(fd, end) < 0)
 		return -errno;
 	return (int64_t)end;
 }
@@ -292,7 +294,7 @@ static int report_file(void *context, const char *path)
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail_at(r, fd < 0 ? fd : -EBADF, path);
 	size = files_is_index(path) ? trim_index(r, path, fd, (uint64_t)st.st_size)
-				    : trim(r, path, fd, (uint64_t)st.st_size);
+				    : trim_stream(r, path, fd, (uint64_t)st.st_size);
 	if (size < 0)
 		return fail_at(r, (int)size, path);
 	s.offset = (uint64_t)size;
@@ -313,7 +315,7 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 	if (r->trace >= 0 || s->length <= SEGMENT_ID_SIZE ||
 		!segment_name_valid(
 			(const char *)payload + SEGMENT_ID_SIZE, s->length - SEGMENT_ID_SIZE))
-		return fail(r, -EPROTO, "the sender does not name a recording");
+		return fail_receiving(r, -EPROTO, "the sender does not name a recording");
 	ret = find_directory(r, s, payload);
 	if (!ret && r->sync && syncfs(r->trace) < 0)
 		ret = fail_at(r, -errno, "");
@@ -330,14 +332,14 @@ static int handle_file(struct receiver *r, const struct segment *s, const char *
 
 	if (s->file != r->n_paths || r->n_paths == SEGMENT_FILES_MAX ||
 		!segment_path_valid(payload, s->length) || !files_is_walked(payload, s->length))
-		return fail(r, -EPROTO, "the sender names a file that no trace has");
+		return fail_receiving(r, -EPROTO, "the sender names a file that no trace has");
 	paths = reallocarray(r->paths, r->n_paths + 1, sizeof(*paths));
 	if (!paths)
-		return fail(r, -ENOMEM, "no memory");
+		return fail_receiving(r, -ENOMEM, "no memory");
 	r->paths = paths;
 	paths[r->n_paths] = strndup(payload, s->length);
 	if (!paths[r->n_paths])
-		return fail(r, -ENOMEM, "no memory");
+		return fail_receiving(r, -ENOMEM, "no memory");
 	r->n_paths++;
 	return 0;
 }
@@ -348,8 +350,8 @@ static int add_entry(struct receiver *r)
 	const uint64_t most = r->max / ENTRY_SIZE + ENTRIES_MIN;
 
 	if (r->n_entries >= most)
-		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " files and directories",
-			r->name, most);
+		return fail_receiving(r, -EDQUOT,
+			"%s has its limit of %" PRIu64 " files and directories", r->name, most);
 	r->n_entries++;
 	return 0;
 }
@@ -404,14 +406,14 @@ static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at)
 }
 
 /* Appends n bytes, and zeros up to the end; whole or not at all. */
-static int append(int fd, const uint8_t *p, size_t n, uint64_t at, uint64_t end)
+static int append_with_zeros(int fd, const uint8_t *p, size_t n, uint64_t at, uint64_t end)
 {
 	int ret = write_all(fd, p, n, at);
 
 	if (!ret && at + n < end)
-		ret = cut(fd, end);
+		ret = cut_file(fd, end);
 	if (ret < 0)
-		cut(fd, at);
+		cut_file(fd, at);
 	return ret;
 }
 
@@ -454,8 +456,8 @@ static int open_file(struct receiver *r, int parent, const char *name, bool crea
  * Appends what is new of the segment, whose n bytes without codec are at p. *ret_size: the size of
  * the file then.
  */
-static int put(struct receiver *r, const char *path, const struct segment *s, const uint8_t *p,
-	size_t n, uint64_t *ret_size)
+static int store_segment(struct receiver *r, const char *path, const struct segment *s,
+	const uint8_t *p, size_t n, uint64_t *ret_size)
 {
 	_cleanup_close_ int parent = open_parent(r, path);
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -471,15 +473,17 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 		return fail_at(r, fd < 0 ? fd : -EBADF, path);
 	size = *ret_size = (uint64_t)st.st_size;
 	if (s->offset > size)
-		return fail(r, -EPROTO, "%s: bytes before those that came are missing", path);
+		return fail_receiving(
+			r, -EPROTO, "%s: bytes before those that came are missing", path);
 	if (end <= size)
 		return 0;
 	if (end - size > r->max - KY_MIN(r->size, r->max))
-		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " bytes", r->name, r->max);
+		return fail_receiving(
+			r, -EDQUOT, "%s has its limit of %" PRIu64 " bytes", r->name, r->max);
 	p += KY_MIN(size, known) - s->offset;
 	n = known - KY_MIN(size, known);
 	if (!is_metadata)
-		ret = append(fd, p, n, size, end);
+		ret = append_with_zeros(fd, p, n, size, end);
 	else
 		ret = n == end - size ? append_metadata(parent, fd, p, n, size) : -EPROTO;
 	if (ret < 0)
@@ -497,11 +501,11 @@ static const uint8_t *unpack(
 		return payload;
 	*ret_unpacked = malloc(s->raw);
 	if (!*ret_unpacked)
-		fail(r, -ENOMEM, "no memory");
+		fail_receiving(r, -ENOMEM, "no memory");
 	else if (!packer_unpack(payload, s->length, *ret_unpacked, s->raw))
 		return *ret_unpacked;
 	else
-		fail(r, -EBADMSG, "compressed data was damaged on its way");
+		fail_receiving(r, -EBADMSG, "compressed data was damaged on its way");
 	return NULL;
 }
 
@@ -541,14 +545,14 @@ static int handle_data(struct receiver *r, const struct segment *s, const uint8_
 	size_t n;
 
 	if (s->file >= r->n_paths || !s->raw)
-		return fail(r, -EPROTO, "the sender sends data without a file");
+		return fail_receiving(r, -EPROTO, "the sender sends data without a file");
 	raw = unpack(r, s, payload, &unpacked);
 	if (!raw)
 		return -EBADMSG;
 	n = s->codec == SEGMENT_ZEROS ? s->length : s->raw;
 	if (segment_crc(raw, n) != s->crc)
-		return fail(r, -EBADMSG, "data was damaged on its way");
-	ret = put(r, r->paths[s->file], s, raw, n, &ack.offset);
+		return fail_receiving(r, -EBADMSG, "data was damaged on its way");
+	ret = store_segment(r, r->paths[s->file], s, raw, n, &ack.offset);
 	return ret ? ret : acknowledge(r, &ack, s->length);
 }
 
@@ -558,7 +562,7 @@ static int handle_watermark(struct receiver *r, const struct segment *s, const u
 	int ret;
 
 	if (s->length != sizeof(struct ky_watermark))
-		return fail(r, -EPROTO, "the sender's watermark has another size");
+		return fail_receiving(r, -EPROTO, "the sender's watermark has another size");
 	fd = open_beneath(r->trace, KY_WATERMARK_NAME, O_WRONLY | O_CREAT);
 	ret = fd < 0 ? fd : write_all(fd, payload, s->length, 0);
 	return ret < 0 ? fail_at(r, ret, KY_WATERMARK_NAME) : 0;
@@ -579,7 +583,7 @@ int receiver_handle(struct receiver *r, const struct segment *s, const void *pay
 	if (s->type == SEGMENT_HELLO)
 		return handle_hello(r, s, payload);
 	if (r->trace < 0)
-		return fail(r, -EPROTO, "the sender does not introduce itself");
+		return fail_receiving(r, -EPROTO, "the sender does not introduce itself");
 	switch (s->type) {
 	case SEGMENT_FILE:
 		return handle_file(r, s, payload);
@@ -592,7 +596,7 @@ int receiver_handle(struct receiver *r, const struct segment *s, const void *pay
 	case SEGMENT_ALIVE:
 		return send_segment(r, s, NULL);
 	default:
-		return fail(r, -EPROTO, "the sender sends what only receivers send");
+		return fail_receiving(r, -EPROTO, "the sender sends what only receivers send");
 	}
 }
 
@@ -604,7 +608,7 @@ static bool must_wait(const struct receiver *r)
 	return poll(&p, 1, 0) == 0;
 }
 
-static int serve(struct receiver *r, uint8_t *payload)
+static int serve_segments(struct receiver *r, uint8_t *payload)
 {
 	uint8_t head[SEGMENT_HEAD];
 	struct segment s;
@@ -619,7 +623,8 @@ static int serve(struct receiver *r, uint8_t *payload)
 		if (ret <= 0)
 			return ret;
 		if (segment_decode(head, &s) < 0)
-			return fail(r, -EPROTO, "the sender is not 'kymo ship' of this version");
+			return fail_receiving(
+				r, -EPROTO, "the sender is not 'kymo ship' of this version");
 		ret = read_full(r, payload, s.length);
 		if (ret <= 0)
 			return ret;
@@ -632,12 +637,12 @@ int receiver_serve(struct receiver *r)
 {
 	_cleanup_free_ uint8_t *payload = malloc(SEGMENT_PAYLOAD_MAX);
 	struct segment error = {.type = SEGMENT_ERROR};
-	int ret = payload ? serve(r, payload) : fail(r, -ENOMEM, "no memory");
+	int ret = payload ? serve_segments(r, payload) : fail_receiving(r, -ENOMEM, "no memory");
 
 	if (ret >= 0)
 		return ret;
 	if (!*r->why)
-		fail(r, ret, "%s", strerror(-ret));
+		fail_receiving(r, ret, "%s", strerror(-ret));
 	error.length = (uint32_t)strlen(r->why);
 	send_segment(r, &error, r->why);
 	return ret;

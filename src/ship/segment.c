@@ -88,7 +88,7 @@ int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
  * Multiplies two polynomials modulo that of the CRC. They are reflected, too: the highest bit is
  * the coefficient of x^0.
  */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_polynomials(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 
@@ -107,8 +107,8 @@ uint32_t segment_crc_join(uint32_t crc_a, uint32_t crc_b, uint64_t n_b)
 
 	for (; n_b; n_b >>= 1) {
 		if (n_b & 1)
-			crc_a = multiply(crc_a, power);
-		power = multiply(power, power);
+			crc_a = multiply_polynomials(crc_a, power);
+		power = multiply_polynomials(power, power);
 	}
 	return crc_a ^ crc_b;
 }

@@ -6,7 +6,7 @@
  * Gives back the space of the packets of a stream that end at `end` or before. The first one does
  * not expire: babeltrace2 counts discarded events from there on.
  */
-static int release(struct sender *s, struct sender_file *f, uint64_t end, bool acked)
+static int release_packets(struct sender *s, struct sender_file *f, uint64_t end, bool acked)
 {
 	struct ky_index_entry e;
 	struct packets p;
@@ -43,7 +43,7 @@ int sender_release_acked(struct sender *s, const struct sender_file *index)
 	packets_close(&p);
 	for (size_t i = 0; i < s->n_files; i++)
 		if (!strcmp(s->files[i].path, name))
-			return release(s, &s->files[i], end, true);
+			return release_packets(s, &s->files[i], end, true);
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static uint64_t oldest_of(const struct sender *s, const struct sender_file *f, u
 }
 
 /* Lets the oldest packets expire until no more wait than may. */
-static int limit(struct sender *s)
+static int limit_spool(struct sender *s)
 {
 	uint64_t waiting = 0;
 	int ret = 0;
@@ -93,7 +93,7 @@ static int limit(struct sender *s)
 		if (!oldest)
 			break; /* all that waits is on its way */
 		waiting -= KY_MIN(waiting, oldest_end - oldest->released);
-		ret = release(s, oldest, oldest_end, false);
+		ret = release_packets(s, oldest, oldest_end, false);
 	}
 	return ret;
 }
@@ -194,5 +194,5 @@ int sender_limit(struct sender *s)
 {
 	int ret = s->final ? 0 : sender_look(s, false, sender_is_moved(s));
 
-	return !s->spool_max ? 0 : ret ? ret : limit(s);
+	return !s->spool_max ? 0 : ret ? ret : limit_spool(s);
 }

@@ -311,7 +311,7 @@ static uint64_t alive_ms(const struct link *l)
 	return passed < ALIVE_MS ? ALIVE_MS - passed : 0;
 }
 
-static int fill(struct link *l)
+static int fill_output(struct link *l)
 {
 	struct segment end = {.type = SEGMENT_END}, alive = {.type = SEGMENT_ALIVE};
 	int ret = 0;
@@ -375,7 +375,7 @@ static int handle_ack(struct link *l, const struct segment *g)
 	return sender_release_acked(l->s, f);
 }
 
-static int handle(struct link *l, const struct segment *g, const uint8_t *payload)
+static int handle_segment(struct link *l, const struct segment *g, const uint8_t *payload)
 {
 	int ret = 0;
 
@@ -406,7 +406,7 @@ static int handle(struct link *l, const struct segment *g, const uint8_t *payloa
 }
 
 /* Handles what came. Returns -ECONNRESET at the end of the connection. */
-static int receive(struct link *l)
+static int receive_segments(struct link *l)
 {
 	ssize_t n = recv(l->fd, l->in + l->n_in, sizeof(l->in) - l->n_in, MSG_DONTWAIT);
 	struct segment g;
@@ -423,7 +423,7 @@ static int receive(struct link *l)
 			return sender_fail(l->s, -EPROTO, "the other end is not 'kymo receive'");
 		if (l->n_in < SEGMENT_HEAD + g.length)
 			break;
-		ret = handle(l, &g, l->in + SEGMENT_HEAD);
+		ret = handle_segment(l, &g, l->in + SEGMENT_HEAD);
 		l->n_in -= SEGMENT_HEAD + g.length;
 		memmove(l->in, l->in + SEGMENT_HEAD + g.length, l->n_in);
 	}
@@ -475,7 +475,7 @@ static int wait_for(struct link *l, struct pollfd fds[3])
 static int turn(struct link *l, int stop)
 {
 	const bool awaited = l->never_silent || awaits_answer(l);
-	int ret = fill(l); /* it may look at the trace: then the next change is waited for */
+	int ret = fill_output(l); /* it may look at the trace: then the next change is waited for */
 	struct pollfd fds[] = {{.fd = l->fd}, {.fd = stop, .events = POLLIN},
 		{.fd = l->changed ? -1 : l->s->watch.fd, .events = POLLIN}};
 	const struct pollfd *p = fds;
@@ -497,7 +497,7 @@ static int turn(struct link *l, int stop)
 		return ret;
 	/* A receiver that fails says why before it ends. */
 	if (p->revents & (POLLIN | POLLHUP | POLLERR))
-		ret = receive(l);
+		ret = receive_segments(l);
 	if (!ret && l->n_out && p->revents & POLLOUT)
 		n = transmit(l);
 	if (n > 0)
@@ -506,7 +506,7 @@ static int turn(struct link *l, int stop)
 		ret = (int)n;
 	/* The reason may have come meanwhile. */
 	for (int i = 0; i < LAST_WORDS && ret == -EPIPE; i++) {
-		const int why = receive(l);
+		const int why = receive_segments(l);
 
 		if (why)
 			return why;

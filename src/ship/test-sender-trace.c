@@ -18,7 +18,7 @@ static struct {
 	struct sender sender;
 } t;
 
-static int create(const char *path)
+static int create_file(const char *path)
 {
 	int fd = openat(t.dir, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
@@ -26,7 +26,7 @@ static int create(const char *path)
 	return fd;
 }
 
-static void append(int fd, const void *p, size_t n)
+static void append_to_fd(int fd, const void *p, size_t n)
 {
 	assert_int_equal(write(fd, p, n), n);
 }
@@ -40,10 +40,10 @@ static int set_up(void **state)
 	t.dir = open(t.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(mkdirat(t.dir, "ust", 0755), 0);
 	assert_int_equal(mkdirat(t.dir, "ust/index", 0755), 0);
-	t.stream = create("ust/c_0");
-	t.index = create("ust/index/c_0.kyx");
-	t.metadata = create("ust/metadata");
-	append(t.index, &h, sizeof(h));
+	t.stream = create_file("ust/c_0");
+	t.index = create_file("ust/index/c_0.kyx");
+	t.metadata = create_file("ust/metadata");
+	append_to_fd(t.index, &h, sizeof(h));
 	assert_int_equal(sender_init(&t.sender, t.dir, "t", false), 0);
 	return 0;
 }
@@ -65,14 +65,14 @@ static void add_packet(void)
 {
 	static const char bytes[PACKET];
 
-	append(t.stream, bytes, sizeof(bytes));
+	append_to_fd(t.stream, bytes, sizeof(bytes));
 }
 
 static void add_entry(uint64_t number)
 {
 	const struct ky_index_entry e = {.offset = number * PACKET, .size = PACKET, .n_events = 1};
 
-	append(t.index, &e, sizeof(e));
+	append_to_fd(t.index, &e, sizeof(e));
 }
 
 static struct sender_file *look_at_file(const char *path, bool final)
@@ -101,7 +101,7 @@ static void test_end(void **state)
 {
 	add_packet();
 	add_entry(0);
-	append(t.stream, "rest", 4);
+	append_to_fd(t.stream, "rest", 4);
 	assert_int_equal(look_at_file("ust/c_0", false)->counts, PACKET);
 	assert_int_equal(look_at_file("ust/c_0", true)->counts, PACKET + 4);
 }
@@ -109,12 +109,12 @@ static void test_end(void **state)
 /* Metadata counts up to the end of a declaration; at the end of the recording, all of it. */
 static void test_metadata(void **state)
 {
-	append(t.metadata, "event {\n};\n", 11);
-	append(t.metadata, "event {\n", 8);
+	append_to_fd(t.metadata, "event {\n};\n", 11);
+	append_to_fd(t.metadata, "event {\n", 8);
 	assert_int_equal(look_at_file("ust/metadata", false)->counts, 11);
-	append(t.metadata, "};\n", 3);
+	append_to_fd(t.metadata, "};\n", 3);
 	assert_int_equal(look_at_file("ust/metadata", false)->counts, 22);
-	append(t.metadata, "event", 5);
+	append_to_fd(t.metadata, "event", 5);
 	assert_int_equal(look_at_file("ust/metadata", true)->counts, 27);
 }
 
@@ -132,7 +132,7 @@ static void test_rotation(void **state)
 	assert_true(sender_is_moved(&t.sender));
 	assert_int_equal(mkdirat(t.dir, "ust", 0755), 0);
 	assert_true(sender_is_moved(&t.sender));
-	ky_close(create("ust/new_0"));
+	ky_close(create_file("ust/new_0"));
 	add_packet();
 	add_entry(1);
 	assert_int_equal(look_at_file("ust/c_0", true)->counts, 2 * PACKET);

@@ -520,7 +520,7 @@ static void test_names(void **state)
 
 // ---- hostile ends
 
-static int handle(struct receiver *r, struct segment s, const void *payload)
+static int handle_with_crc(struct receiver *r, struct segment s, const void *payload)
 {
 	s.raw = s.length;
 	s.crc = segment_crc(payload, s.length);
@@ -530,7 +530,7 @@ static int handle(struct receiver *r, struct segment s, const void *payload)
 static void hello(struct receiver *r, const char *far)
 {
 	receiver_init(r, open(far, O_RDONLY | O_DIRECTORY));
-	assert_int_equal(handle(r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
+	assert_int_equal(handle_with_crc(r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
 				 "0123456789abcdeft"),
 		0);
 }
@@ -568,39 +568,46 @@ static void test_hostile_sender(void **state)
 
 	make_far(far, "far-hostile");
 	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_END}, NULL), -EPROTO);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
+	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_END}, NULL), -EPROTO);
+	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
 				 "0123456789abcdef.t"),
 		-EPROTO);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
+	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
 				 "0123456789abcdef/t"),
 		-EPROTO);
 	close(r.dir);
 	receiver_deinit(&r);
 	hello(&r, far);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
+	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
 				 "0123456789abcdeft"),
 		-EPROTO);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
-		assert_int_equal(handle(&r,
+		assert_int_equal(handle_with_crc(&r,
 					 (struct segment){.type = SEGMENT_FILE,
 						 .length = (uint32_t)strlen(bad[i])},
 					 bad[i]),
 			-EPROTO);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3, .file = 1}, "a/b"),
+		handle_with_crc(
+			&r, (struct segment){.type = SEGMENT_FILE, .length = 3, .file = 1}, "a/b"),
 		-EPROTO);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), -EPROTO);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), 0);
-	/* Repeated, overlapping, with a gap, damaged. */
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "xxx"), 0);
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"),
+		-EPROTO);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 2}, "xde"),
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
+	assert_int_equal(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), 0);
+	/* Repeated, overlapping, with a gap, damaged. */
+	assert_int_equal(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "xxx"), 0);
+	assert_int_equal(
+		handle_with_crc(&r,
+			(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 2}, "xde"),
 		0);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 6}, "xde"),
+		handle_with_crc(&r,
+			(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 6}, "xde"),
 		-EPROTO);
 	assert_int_equal(
 		receiver_handle(&r,
@@ -609,41 +616,50 @@ static void test_hostile_sender(void **state)
 		-EBADMSG);
 	r.max = 6;
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 2, .offset = 5}, "fg"),
+		handle_with_crc(
+			&r, (struct segment){.type = SEGMENT_DATA, .length = 2, .offset = 5}, "fg"),
 		-EDQUOT);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .offset = 5}, "f"),
+		handle_with_crc(
+			&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .offset = 5}, "f"),
 		0);
 	/* Data without bytes, and watermarks that are none. */
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .offset = 6}, ""), -EPROTO);
-	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_WATERMARK, .length = 3}, "abc"),
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .offset = 6}, ""),
+		-EPROTO);
+	assert_int_equal(handle_with_crc(&r,
+				 (struct segment){.type = SEGMENT_WATERMARK, .length = 3}, "abc"),
 		-EPROTO);
 	/* Somebody puts symbolic links in its way, and what is no file. */
 	r.max = UINT64_MAX;
 	snprintf(path, sizeof(path), "%s/t/link", far);
 	assert_int_equal(symlink("a", path), 0);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 1},
-				 "link/x"),
-		0);
-	assert_true(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 1},
-			    "x") < 0);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 4, .file = 2}, "link"),
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 1},
+			"link/x"),
 		0);
-	assert_true(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 2},
-			    "x") < 0);
+	assert_true(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 1},
+			"x") < 0);
+	assert_int_equal(
+		handle_with_crc(
+			&r, (struct segment){.type = SEGMENT_FILE, .length = 4, .file = 2}, "link"),
+		0);
+	assert_true(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 2},
+			"x") < 0);
 	snprintf(path, sizeof(path), "%s/t/a/pipe", far);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 3},
-				 "a/pipe"),
+	assert_int_equal(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 3},
+			"a/pipe"),
 		0);
 	assert_int_equal(
-		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 3}, "x"),
+		handle_with_crc(
+			&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 3}, "x"),
 		-EBADF);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_ACK}, NULL), -EPROTO);
+	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_ACK}, NULL), -EPROTO);
 	close(r.dir);
 	receiver_deinit(&r);
 	/* A second receiver of the recording is refused while the first one is there. */
@@ -652,9 +668,9 @@ static void test_hostile_sender(void **state)
 		struct receiver other;
 
 		receiver_init(&other, r.dir);
-		assert_int_equal(
-			handle(&other, (struct segment){.type = SEGMENT_HELLO, .length = 17},
-				"0123456789abcdeft"),
+		assert_int_equal(handle_with_crc(&other,
+					 (struct segment){.type = SEGMENT_HELLO, .length = 17},
+					 "0123456789abcdeft"),
 			-EBUSY);
 		assert_non_null(strstr(other.why, "it ends within 20 s"));
 		receiver_deinit(&other);
@@ -885,13 +901,13 @@ static unsigned n_accepted(const char *far, unsigned first)
 	r.max = 8192;
 	for (; !ret; i++) {
 		snprintf(path, sizeof(path), "d%u/f", first + i);
-		assert_int_equal(handle(&r,
+		assert_int_equal(handle_with_crc(&r,
 					 (struct segment){.type = SEGMENT_FILE,
 						 .file = i,
 						 .length = (uint32_t)strlen(path)},
 					 path),
 			0);
-		ret = handle(
+		ret = handle_with_crc(
 			&r, (struct segment){.type = SEGMENT_DATA, .file = i, .length = 1}, "x");
 	}
 	assert_int_equal(ret, -EDQUOT);
@@ -953,7 +969,8 @@ static void test_hostile_packed(void **state)
 	packer_deinit(&p);
 	make_far(far, "far-packed");
 	hello(&r, far);
-	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
+	assert_int_equal(
+		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
 	s.raw = 4095;
 	assert_int_equal(receiver_handle(&r, &s, packed), -EBADMSG);
 	s.raw = 4097;
