@@ -41,7 +41,7 @@ static bool read_number(const struct part *p, uint64_t *ret)
 }
 
 /* Adds nanoseconds to seconds and cycles. Returns false if that is before 1970, or too late. */
-static bool shift(uint64_t freq, uint64_t *s, uint64_t *cycles, int64_t ns)
+static bool shift_time(uint64_t freq, uint64_t *s, uint64_t *cycles, int64_t ns)
 {
 	__int128 total = (__int128)*s * freq + *cycles;
 
@@ -124,7 +124,7 @@ int clock_rewrite(struct ky_buf *to, const char *text, size_t len, const struct 
 
 	if (r < 0)
 		return r;
-	if (!shift(b.freq, &b.s, &b.cycles, o->shift_ns))
+	if (!shift_time(b.freq, &b.s, &b.cycles, o->shift_ns))
 		return -ERANGE;
 	ky_buf_append(to, text, (size_t)(b.env - text));
 	put_env(to, o, note);

@@ -20,7 +20,7 @@ struct sights {
 	KY_VEC(struct sight) all;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_sights(const void *a, const void *b)
 {
 	const struct sight *x = a, *y = b;
 	const int keys = memcmp(x->key, y->key, sizeof(x->key));
@@ -35,12 +35,12 @@ static uint64_t value_of(const struct kymo_batch *b, size_t column, size_t row)
 	return ((const uint64_t *)b->columns[column].values)[row];
 }
 
-static bool has(const struct kymo_batch *b, size_t column, size_t row)
+static bool is_cell_valid(const struct kymo_batch *b, size_t column, size_t row)
 {
 	return b->columns[column].valid[row / 64] >> row % 64 & 1;
 }
 
-static int add(struct flows *f, struct sights *s, const struct kymo_batch *b, size_t row,
+static int add_sight(struct flows *f, struct sights *s, const struct kymo_batch *b, size_t row,
 	const uint64_t key[KEY], bool arrival)
 {
 	const struct kymo_stream_info *stream = kymo_reader_stream(f->reader, b->stream[row]);
@@ -58,12 +58,12 @@ static void unite(struct sights *s)
 {
 	size_t n = 0;
 
-	qsort(s->all.v, s->all.n, sizeof(*s->all.v), compare);
+	qsort(s->all.v, s->all.n, sizeof(*s->all.v), compare_sights);
 	for (size_t i = 0; i < s->all.n; i++) {
 		const struct sight x = s->all.v[i];
 		struct sight *last = n ? &s->all.v[n - 1] : NULL;
 
-		if (last && !compare(last, &x)) {
+		if (last && !compare_sights(last, &x)) {
 			last->first = KY_MIN(last->first, x.first);
 			last->last = KY_MAX(last->last, x.last);
 		} else {
@@ -104,7 +104,7 @@ static void add_all_bounds(struct flows *f, struct sights *s, bool calls)
 	}
 }
 
-static int fail(struct flows *f, int error, const char *what)
+static int fail_with_error(struct flows *f, int error, const char *what)
 {
 	snprintf(f->why, sizeof(f->why), "%s: %s", what, strerror(-error));
 	return error;
@@ -137,17 +137,17 @@ static int take_span(
 	uint64_t key[KEY] = {0};
 	int r = 0;
 
-	if (!has(b, TRACE_HIGH, row) || !has(b, TRACE_LOW, row))
+	if (!is_cell_valid(b, TRACE_HIGH, row) || !is_cell_valid(b, TRACE_LOW, row))
 		return 0;
 	key[0] = value_of(b, TRACE_HIGH, row);
 	key[1] = value_of(b, TRACE_LOW, row);
-	if (has(b, SPAN, row)) {
+	if (is_cell_valid(b, SPAN, row)) {
 		key[2] = value_of(b, SPAN, row);
-		r = add(f, s, b, row, key, false);
+		r = add_sight(f, s, b, row, key, false);
 	}
-	if (!r && has(b, PARENT, row) && value_of(b, PARENT, row)) {
+	if (!r && is_cell_valid(b, PARENT, row) && value_of(b, PARENT, row)) {
 		key[2] = value_of(b, PARENT, row);
-		r = add(f, s, b, row, key, true);
+		r = add_sight(f, s, b, row, key, true);
 	}
 	return r;
 }
@@ -173,9 +173,9 @@ static int read_spans(struct flows *f, struct sights *s)
 static int take_event(
 	struct flows *f, struct sights *s, const struct kymo_batch *b, size_t row, bool arrival)
 {
-	const uint64_t key[KEY] = {has(b, 0, row) ? value_of(b, 0, row) : 0};
+	const uint64_t key[KEY] = {is_cell_valid(b, 0, row) ? value_of(b, 0, row) : 0};
 
-	return has(b, 0, row) ? add(f, s, b, row, key, arrival) : 0;
+	return is_cell_valid(b, 0, row) ? add_sight(f, s, b, row, key, arrival) : 0;
 }
 
 static int read_events(
@@ -220,7 +220,7 @@ int flows_add(struct flows *f, const char *spec)
 		snprintf(f->why, sizeof(f->why),
 			"--flows=%s is neither w3c, calls nor DEPARTURE,ARRIVAL,FIELD", spec);
 	else if (r < 0)
-		fail(f, r, "the events cannot be read");
+		fail_with_error(f, r, "the events cannot be read");
 	else
 		add_all_bounds(f, &s, calls);
 	free(s.all.v);

@@ -32,7 +32,7 @@ void offsets_add(struct offsets *o, size_t a, int64_t a_ns, size_t b, int64_t b_
 }
 
 /* All bounds that follow by way of host k. */
-static void follow(struct offsets *o, size_t k)
+static void tighten_through(struct offsets *o, size_t k)
 {
 	int64_t sum;
 
@@ -52,12 +52,12 @@ static int64_t half(int64_t a, int64_t b)
 }
 
 /* A choice limits those that follow. */
-static void choose(struct offsets *o, size_t i, int64_t shift)
+static void choose_offset(struct offsets *o, size_t i, int64_t shift)
 {
 	tighten(o, 0, i, shift);
 	tighten(o, i, 0, -shift);
-	follow(o, 0);
-	follow(o, i);
+	tighten_through(o, 0);
+	tighten_through(o, i);
 }
 
 /* Returns the value that is possible for a host after the choices so far. */
@@ -73,7 +73,7 @@ int offsets_solve(struct offsets *o, struct offset *ret, int64_t *ret_ns)
 	const size_t n = o->n;
 
 	for (size_t k = 0; k < n; k++)
-		follow(o, k);
+		tighten_through(o, k);
 	for (size_t i = 0; i < n; i++)
 		if (o->most[i * n + i] < 0) {
 			*ret_ns = -o->most[i * n + i];
@@ -91,7 +91,7 @@ int offsets_solve(struct offsets *o, struct offset *ret, int64_t *ret_ns)
 		for (size_t i = 0; i < n; i++)
 			if (both == (ret[i].error_ns != OFFSETS_UNKNOWN)) {
 				ret[i].shift_ns = nearest(o, i, ret[i].shift_ns);
-				choose(o, i, ret[i].shift_ns);
+				choose_offset(o, i, ret[i].shift_ns);
 			}
 	return 0;
 }
