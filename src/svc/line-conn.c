@@ -7,7 +7,7 @@
 
 #define READ_BYTES 16384
 
-static void fail(struct ky_line_conn *c, int error)
+static void fail_line_conn(struct ky_line_conn *c, int error)
 {
 	if (c->failed)
 		return;
@@ -38,7 +38,7 @@ static void line_conn_go_on(struct ky_line_conn *c)
 	if (idle(c) && has_line(c))
 		ky_share_add(c->share, c->loop, &c->work);
 	else if (idle(c) && c->ended)
-		fail(c, 0);
+		fail_line_conn(c, 0);
 	else if (idle(c))
 		events = EPOLLIN;
 	if (c->failed)
@@ -47,7 +47,7 @@ static void line_conn_go_on(struct ky_line_conn *c)
 		events |= EPOLLOUT;
 	ret = ky_watch_modify(&c->watch, events);
 	if (ret < 0)
-		fail(c, ret);
+		fail_line_conn(c, ret);
 }
 
 static void take_line(struct ky_line_conn *c)
@@ -62,7 +62,7 @@ static void take_line(struct ky_line_conn *c)
 	line_conn_go_on(c);
 }
 
-static void work(struct ky_job *j)
+static void handle_line_job(struct ky_job *j)
 {
 	struct ky_line_conn *c = ky_container_of(j, struct ky_line_conn, work);
 
@@ -116,7 +116,7 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	else if (!ret && (events & (EPOLLHUP | EPOLLERR)))
 		ret = -EPIPE;
 	if (ret < 0)
-		fail(c, ret == -EPIPE || ret == -ECONNRESET ? 0 : ret);
+		fail_line_conn(c, ret == -EPIPE || ret == -ECONNRESET ? 0 : ret);
 	else
 		line_conn_go_on(c);
 }
@@ -132,7 +132,7 @@ void ky_line_conn_answer(struct ky_line_conn *c, const char *text)
 	ky_buf_puts(&c->out, "\n");
 	ret = c->out.error ? c->out.error : flush_out(c);
 	if (ret < 0)
-		fail(c, ret);
+		fail_line_conn(c, ret);
 	else
 		line_conn_go_on(c);
 }
@@ -147,7 +147,7 @@ int ky_line_conn_init(
 	c->loop = loop;
 	c->ops = ops;
 	c->in.max = KY_LINE_MAX + READ_BYTES;
-	ky_job_init(&c->work, work);
+	ky_job_init(&c->work, handle_line_job);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
 		c->fd = ky_close_foreign(fd);

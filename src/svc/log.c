@@ -103,7 +103,7 @@ static void write_line(enum ky_log_level level, time_t now, const char *text)
  * Returns true if this line is within the burst of its second. At the begin of a second, logs how
  * many lines of an earlier one were suppressed.
  */
-static bool admit(time_t now)
+static bool admit_line(time_t now)
 {
 	char text[64];
 
@@ -173,7 +173,7 @@ void ky_log(enum ky_log_level level, const char *fmt, ...)
 	if (level > self.level)
 		return;
 	now = ky_log_clock(NULL);
-	if (admit_user(now) && admit(now)) {
+	if (admit_user(now) && admit_line(now)) {
 		va_start(ap, fmt);
 		vsnprintf(text, sizeof(text), fmt, ap);
 		va_end(ap);

@@ -53,7 +53,7 @@ static size_t out_cost(size_t len, size_t n_fds)
 	return sizeof(struct out) + len + n_fds * 1024;
 }
 
-static void charge(struct ky_msg_conn *c, size_t bytes)
+static void charge_bytes(struct ky_msg_conn *c, size_t bytes)
 {
 	c->n_queued_bytes += bytes;
 	if (c->account)
@@ -200,7 +200,8 @@ static bool is_full(ssize_t error)
 	return error == -EAGAIN || error == -EWOULDBLOCK;
 }
 
-static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
+static int enqueue_message(
+	struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
 	size_t cost = out_cost(len, n_fds);
 	bool first = ky_list_empty(&c->queue);
@@ -212,7 +213,7 @@ static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int
 	if (!o)
 		return -ENOMEM;
 	ky_list_append(&c->queue, &o->node);
-	charge(c, cost);
+	charge_bytes(c, cost);
 	return first ? set_events(c) : 0;
 }
 
@@ -226,7 +227,7 @@ static int send_or_queue(
 	if (ky_list_empty(&c->queue))
 		n = send_now(c->fd, buf, len, fds, n_fds);
 	if (is_full(n))
-		n = enqueue(c, buf, len, fds, n_fds);
+		n = enqueue_message(c, buf, len, fds, n_fds);
 	return (int)KY_MIN(n, 0);
 }
 

@@ -39,7 +39,7 @@ void ky_shm_metadata(char name[KY_SHM_NAME_MAX], uint64_t uuid_hi, uint64_t uuid
  * Calls remove_it, unless it is NULL, for each entry of a directory below dir. Returns the number
  * of entries, or -errno.
  */
-static int walk(int dir, const char *name, void (*remove_it)(int dir, const char *name))
+static int walk_dir(int dir, const char *name, void (*remove_it)(int dir, const char *name))
 {
 	int fd = openat(dir, name, DIR_FLAGS | O_NOFOLLOW), n = 0;
 	struct dirent *e;
@@ -89,7 +89,7 @@ static int take_directory(int fd)
 		return -EPERM;
 	if (copies_on_write(&fs))
 		return -EOPNOTSUPP;
-	n = walk(fd, ".", NULL);
+	n = walk_dir(fd, ".", NULL);
 	if (!n && fchmod(fd, 0700) < 0)
 		return -errno;
 	return n > 0 ? -ENOTEMPTY : n;
@@ -128,7 +128,7 @@ int ky_shm_dir_open(const char *path, int *ret_fd)
 
 int ky_shm_count_buffers(int dir)
 {
-	return walk(dir, BUFFERS, NULL);
+	return walk_dir(dir, BUFFERS, NULL);
 }
 
 /* The folder that a name begins with is opened on its own: it might be a link as well. */
@@ -166,7 +166,7 @@ static void remove_file(int dir, const char *name)
 void ky_shm_dir_empty(int fd)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(folders); i++) {
-		walk(fd, folders[i], remove_file);
+		walk_dir(fd, folders[i], remove_file);
 		unlinkat(fd, folders[i], AT_REMOVEDIR);
 	}
 	remove_file(fd, KY_SHM_MEMORY);

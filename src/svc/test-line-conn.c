@@ -15,7 +15,7 @@ static int there, n_lines, closed_error;
 static bool answer_later;
 static char lines[256];
 
-static void line(struct ky_line_conn *c, char *text, size_t len)
+static void on_line(struct ky_line_conn *c, char *text, size_t len)
 {
 	assert_int_equal(strlen(text), len);
 	n_lines++;
@@ -34,7 +34,7 @@ static void run_later(struct ky_timer *t)
 	ky_line_conn_answer(&here, "late");
 }
 
-static void closed(struct ky_line_conn *c, int error)
+static void on_line_closed(struct ky_line_conn *c, int error)
 {
 	closed_error = error;
 	ky_line_conn_deinit(c);
@@ -43,7 +43,7 @@ static void closed(struct ky_line_conn *c, int error)
 
 static int setup(void **state)
 {
-	static const struct ky_line_conn_ops ops = {.line = line, .closed = closed};
+	static const struct ky_line_conn_ops ops = {.line = on_line, .closed = on_line_closed};
 	int fds[2];
 
 	n_lines = 0;

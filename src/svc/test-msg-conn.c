@@ -29,14 +29,14 @@ static void message(struct ky_msg_conn *c, const void *buf, size_t len, int *fds
 		ky_msg_conn_fail(c, -EINVAL);
 }
 
-static void closed(struct ky_msg_conn *c, int error)
+static void on_msg_closed(struct ky_msg_conn *c, int error)
 {
 	closed_error = error;
 	ky_msg_conn_deinit(c);
 	ky_loop_stop(&loop);
 }
 
-static const struct ky_msg_conn_ops ops = {.message = message, .closed = closed};
+static const struct ky_msg_conn_ops ops = {.message = message, .closed = on_msg_closed};
 
 static int count_fds(void)
 {
@@ -205,7 +205,7 @@ static void test_peer_that_shuts_its_reading_end(void **state)
 static int next_expected;
 
 /* Takes what the peer was sent; the loop looks at the socket in between. */
-static void drain(struct ky_timer *t)
+static void drain_peer(struct ky_timer *t)
 {
 	int got;
 
@@ -222,7 +222,7 @@ static void test_queue_keeps_order(void **state)
 	struct ky_timer timer;
 	int n;
 
-	ky_timer_init(&timer, drain);
+	ky_timer_init(&timer, drain_peer);
 	for (n = 0; n < 1000 && !here.n_queued_bytes; n++)
 		assert_int_equal(ky_msg_conn_send(&here, &n, sizeof(n), NULL, 0), 0);
 	assert_true(here.n_queued_bytes > 0);
@@ -311,7 +311,8 @@ static void long_message(struct ky_msg_conn *c, const void *buf, size_t len, int
  */
 static void test_message_in_parts(void **state)
 {
-	static const struct ky_msg_conn_ops long_ops = {.message = long_message, .closed = closed};
+	static const struct ky_msg_conn_ops long_ops = {
+		.message = long_message, .closed = on_msg_closed};
 	struct ky_msg_account account, other;
 	struct ky_shares shares;
 	struct ky_job job;
