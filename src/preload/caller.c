@@ -48,7 +48,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *frame, void *ar
 	return _URC_NO_REASON;
 }
 
-static uintptr_t search(uintptr_t place, uintptr_t cfa)
+static uintptr_t find_frame_size(uintptr_t place, uintptr_t cfa)
 {
 	struct search s = {.place = place, .cfa = cfa, .size = UNUSABLE};
 
@@ -76,7 +76,7 @@ static uintptr_t size_at(uintptr_t place, uintptr_t cfa)
 			continue;
 		size = __atomic_load_n(&places[at].size, __ATOMIC_RELAXED);
 		if (!size && !searching) {
-			size = search(place, cfa);
+			size = find_frame_size(place, cfa);
 			__atomic_store_n(&places[at].size, size, __ATOMIC_RELAXED);
 		}
 		return size;
@@ -110,7 +110,7 @@ static int find_cxx(struct dl_phdr_info *info, size_t size, void *unused)
  * Older C libraries take a lock to find the tables of unwinders, which an allocation must not wait
  * for.
  */
-static __attribute__((constructor)) void begin(void)
+static __attribute__((constructor)) void find_unwinder(void)
 {
 	*(void **)&unwinder.backtrace = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
 	*(void **)&unwinder.get_ip = dlsym(RTLD_DEFAULT, "_Unwind_GetIP");

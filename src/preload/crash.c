@@ -55,7 +55,7 @@ static bool busy; /* an action changes; its signals are blocked in that thread *
 static PRELOAD_TLS sigjmp_buf
 	*volatile escape; /* of the thread that looks for its stack, or NULL */
 
-static bool ready(void)
+static bool has_signal_functions(void)
 {
 	return preload_likely(__atomic_load_n((void **)&real.signal, __ATOMIC_RELAXED)) ||
 	       preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]));
@@ -238,7 +238,7 @@ PRELOAD_EXPORT int sigaction(int number, const struct sigaction *action, struct 
 {
 	int place = place_of(number);
 
-	if (!ready()) {
+	if (!has_signal_functions()) {
 		errno = ENOSYS;
 		return -1;
 	}
@@ -252,7 +252,7 @@ PRELOAD_EXPORT void (*signal(int number, void (*handler)(int)))(int)
 	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
 	int place = place_of(number);
 
-	if (!ready()) {
+	if (!has_signal_functions()) {
 		errno = ENOSYS;
 		return SIG_ERR;
 	}
@@ -279,7 +279,7 @@ static void make_stack(void)
 		sigaltstack(&ours, NULL);
 }
 
-static __attribute__((constructor)) void begin(void)
+static __attribute__((constructor)) void catch_signals(void)
 {
 	int saved = errno;
 #ifdef __GLIBC__
@@ -287,7 +287,7 @@ static __attribute__((constructor)) void begin(void)
 
 	backtrace(&frame, 1); /* the first call loads a library */
 #endif
-	if (!ready())
+	if (!has_signal_functions())
 		return;
 	make_stack();
 	pthread_atfork(NULL, NULL, free_in_child);

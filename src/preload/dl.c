@@ -32,7 +32,7 @@ static const struct preload_symbol symbols[] = {
 
 static bool found;
 
-static bool ready(void)
+static bool has_dl_functions(void)
 {
 	/* Threads that search at the same time find the same. Pairs with the acquire. */
 	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
@@ -173,7 +173,7 @@ static void *open_for_caller(const struct request *q)
 
 static void *open_object(const struct request *q)
 {
-	void *handle = ready() ? open_for_caller(q) : NULL;
+	void *handle = has_dl_functions() ? open_for_caller(q) : NULL;
 
 	return handle || !found ? handle : open_path(q, q->path, q->flags);
 }
@@ -209,7 +209,7 @@ PRELOAD_EXPORT void *dlmopen(Lmid_t nsid, const char *path, int flags)
 PRELOAD_EXPORT int dlclose(void *handle)
 {
 	uintptr_t baddr = kymo_event_enabled(dl, dlclose) ? base_of(handle) : 0;
-	int result = ready() ? real.dlclose(handle) : -1;
+	int result = has_dl_functions() ? real.dlclose(handle) : -1;
 
 	preload_event(dl, dlclose, kymo_ptr(handle, handle), kymo_ptr(baddr, baddr),
 		kymo_i32(result, result));

@@ -42,7 +42,7 @@ static const struct preload_symbol symbols[] = {
 static bool found;
 
 /* Returns false if the C library lacks one of them. */
-static bool ready(void)
+static bool has_identity_functions(void)
 {
 	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
 		return true;
@@ -60,42 +60,44 @@ static int absent(void)
 
 PRELOAD_EXPORT int setuid(uid_t uid)
 {
-	return ready() ? preload_changed(real.setuid(uid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setuid(uid)) : absent();
 }
 
 PRELOAD_EXPORT int setgid(gid_t gid)
 {
-	return ready() ? preload_changed(real.setgid(gid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setgid(gid)) : absent();
 }
 
 PRELOAD_EXPORT int seteuid(uid_t uid)
 {
-	return ready() ? preload_changed(real.seteuid(uid)) : absent();
+	return has_identity_functions() ? preload_changed(real.seteuid(uid)) : absent();
 }
 
 PRELOAD_EXPORT int setegid(gid_t gid)
 {
-	return ready() ? preload_changed(real.setegid(gid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setegid(gid)) : absent();
 }
 
 PRELOAD_EXPORT int setreuid(uid_t ruid, uid_t euid)
 {
-	return ready() ? preload_changed(real.setreuid(ruid, euid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setreuid(ruid, euid)) : absent();
 }
 
 PRELOAD_EXPORT int setregid(gid_t rgid, gid_t egid)
 {
-	return ready() ? preload_changed(real.setregid(rgid, egid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setregid(rgid, egid)) : absent();
 }
 
 PRELOAD_EXPORT int setresuid(uid_t ruid, uid_t euid, uid_t suid)
 {
-	return ready() ? preload_changed(real.setresuid(ruid, euid, suid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setresuid(ruid, euid, suid))
+					: absent();
 }
 
 PRELOAD_EXPORT int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
 {
-	return ready() ? preload_changed(real.setresgid(rgid, egid, sgid)) : absent();
+	return has_identity_functions() ? preload_changed(real.setresgid(rgid, egid, sgid))
+					: absent();
 }
 
 /* Passes four words to the kernel, whatever number the caller passed. */
@@ -109,7 +111,7 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		word[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (!ready())
+	if (!has_identity_functions())
 		return absent();
 	result = real.prctl(option, word[0], word[1], word[2], word[3]);
 	return option == PR_SET_NAME ? preload_changed(result) : result;
@@ -117,5 +119,6 @@ PRELOAD_EXPORT int prctl(int option, ...)
 
 PRELOAD_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	return ready() ? preload_changed(real.pthread_setname_np(thread, name)) : ENOSYS;
+	return has_identity_functions() ? preload_changed(real.pthread_setname_np(thread, name))
+					: ENOSYS;
 }

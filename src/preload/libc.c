@@ -54,12 +54,14 @@ static const struct preload_symbol symbols[] = {
 #endif
 };
 
-static __attribute__((cold, noinline)) bool ready_slow(void)
+static __attribute__((cold, noinline)) bool has_allocator_slow(void)
 {
 	if (finding)
 		return false;
 	finding = true;
-	/* Release: pairs with ready(). Threads that search at the same time find the same. */
+	/*
+	 * Release: pairs with has_allocator(). Threads that search at the same time find the same.
+	 */
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
 		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
 	finding = false;
@@ -67,9 +69,9 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
 }
 
 /* Returns false while this thread searches for the real functions: use the arena. */
-static inline bool ready(void)
+static inline bool has_allocator(void)
 {
-	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || ready_slow();
+	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || has_allocator_slow();
 }
 
 static bool in_arena(const void *ptr)
@@ -106,7 +108,7 @@ static void *arena_move(const char *ptr, void *to, size_t size)
 
 static void *real_realloc(void *in_ptr, size_t size)
 {
-	bool is_ready = ready();
+	bool is_ready = has_allocator();
 
 	if (in_arena(in_ptr))
 		return arena_move(in_ptr,
@@ -126,7 +128,7 @@ PRELOAD_EXPORT void *malloc(size_t size)
 {
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(ARENA_ALIGN, size);
 	ptr = real.malloc(size);
 	preload_event(libc, malloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
@@ -138,7 +140,7 @@ PRELOAD_EXPORT void *calloc(size_t nmemb, size_t size)
 	size_t bytes;
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(ARENA_ALIGN,
 			__builtin_mul_overflow(nmemb, size, &bytes) ? SIZE_MAX : bytes);
 	ptr = real.calloc(nmemb, size);
@@ -173,7 +175,7 @@ PRELOAD_EXPORT void *reallocarray(void *in_ptr, size_t nmemb, size_t size)
 
 PRELOAD_EXPORT void free(void *ptr)
 {
-	if (!ready() || in_arena(ptr))
+	if (!has_allocator() || in_arena(ptr))
 		return;
 	preload_event(libc, free, kymo_ptr(ptr, ptr));
 	real.free(ptr);
@@ -183,7 +185,7 @@ PRELOAD_EXPORT int posix_memalign(void **ret_ptr, size_t alignment, size_t size)
 {
 	int result;
 
-	if (!ready()) {
+	if (!has_allocator()) {
 		*ret_ptr = arena_alloc(alignment, size);
 		return *ret_ptr ? 0 : ENOMEM;
 	}
@@ -198,7 +200,7 @@ PRELOAD_EXPORT void *memalign(size_t alignment, size_t size)
 {
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(alignment, size);
 	ptr = real.memalign(alignment, size);
 	preload_event(libc, memalign, kymo_u64(alignment, alignment), kymo_u64(size, size),
@@ -210,7 +212,7 @@ PRELOAD_EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(alignment, size);
 	ptr = real.aligned_alloc(alignment, size);
 	preload_event(libc, aligned_alloc, kymo_u64(alignment, alignment), kymo_u64(size, size),
@@ -222,7 +224,7 @@ PRELOAD_EXPORT void *valloc(size_t size)
 {
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(4096, size);
 	ptr = real.valloc(size);
 	preload_event(libc, valloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
@@ -234,7 +236,7 @@ PRELOAD_EXPORT void *pvalloc(size_t size)
 {
 	void *ptr;
 
-	if (!ready())
+	if (!has_allocator())
 		return arena_alloc(4096, (size + 4095) & ~(size_t)4095);
 	ptr = real.pvalloc(size);
 	preload_event(libc, pvalloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);

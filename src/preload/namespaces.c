@@ -19,7 +19,7 @@ static const struct preload_symbol symbols[] = {
 };
 
 /* Returns false if the C library lacks one of them. */
-static bool ready(void)
+static bool has_namespace_functions(void)
 {
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
 		return true;
@@ -29,7 +29,7 @@ static bool ready(void)
 
 PRELOAD_EXPORT int setns(int fd, int type)
 {
-	int result = ready() ? real.setns(fd, type) : -1;
+	int result = has_namespace_functions() ? real.setns(fd, type) : -1;
 
 	if (result < 0 && kymo_app_threads_end()) {
 		result = real.setns(fd, type);
@@ -40,7 +40,7 @@ PRELOAD_EXPORT int setns(int fd, int type)
 
 PRELOAD_EXPORT int unshare(int flags)
 {
-	int result = ready() ? real.unshare(flags) : -1;
+	int result = has_namespace_functions() ? real.unshare(flags) : -1;
 
 	if (result < 0 && kymo_app_threads_end()) {
 		result = real.unshare(flags);

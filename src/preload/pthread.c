@@ -131,7 +131,7 @@ static void find_conditions(void)
 #endif
 }
 
-static __attribute__((cold, noinline)) bool ready_slow(void)
+static __attribute__((cold, noinline)) bool has_lock_functions_slow(void)
 {
 	if (finding)
 		return false;
@@ -142,7 +142,7 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]))) {
 		find_conditions();
 		dl_iterate_phdr(is_tracer_object, NULL);
-		/* Release: pairs with ready(). */
+		/* Release: pairs with has_lock_functions(). */
 		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
 	}
 	finding = false;
@@ -154,9 +154,10 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
  * happens while the process starts and has no other thread to exclude: the call then returns 0 and
  * does nothing.
  */
-static inline bool ready(void)
+static inline bool has_lock_functions(void)
 {
-	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || ready_slow();
+	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) ||
+	       has_lock_functions_slow();
 }
 
 static inline bool by_tracer(const void *caller)
@@ -171,7 +172,7 @@ static inline bool by_tracer(const void *caller)
 		void *caller = __builtin_return_address(0);                                        \
 		int status;                                                                        \
                                                                                                    \
-		if (!ready())                                                                      \
+		if (!has_lock_functions())                                                         \
 			return 0;                                                                  \
 		if (!real.function)                                                                \
 			return missing;                                                            \
@@ -314,7 +315,7 @@ PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d,
 	const void *caller = __builtin_return_address(0), *futex = (const void *)a;
 	long result;
 
-	if (!ready())
+	if (!has_lock_functions())
 		return call_kernel(number, a, b, c, d, e, f);
 	if (!waits_for_futex(number, b) || by_tracer(caller))
 		return real_syscall(number, a, b, c, d, e, f);
