@@ -58,7 +58,7 @@ __attribute__((constructor(101))) static void make_key(void)
 	have_key = pthread_key_create(&thread_end, free_room) == 0;
 }
 
-static void *map(size_t n)
+static void *map_pages(size_t n)
 {
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -68,7 +68,7 @@ static void *map(size_t n)
 static __attribute__((noinline)) struct room *make_room(void)
 {
 	const int saved = errno;
-	struct room *room = map(ROOM);
+	struct room *room = map_pages(ROOM);
 
 	if (room && own) { /* a signal handler was faster */
 		munmap(room, ROOM);
@@ -222,7 +222,7 @@ static struct record *take_room(
 		r->mapped = 0;
 		room->used += n;
 	} else {
-		r = map(n);
+		r = map_pages(n);
 		if (!r)
 			return NULL;
 		r->mapped = n;
@@ -295,7 +295,7 @@ int lttng_filter(const struct abi_enabler *enabler, const char *values,
 	return 0;
 }
 
-static int reserve(struct abi_record *client)
+static int reserve_record(struct abi_record *client)
 {
 	const struct event *e = ((const struct abi_recorder *)client->client)->priv;
 	struct record *asides = client->context->size == HAS_VALUES ? client->context->ip : NULL;
@@ -318,7 +318,7 @@ static int reserve(struct abi_record *client)
 
 // ---- a record
 
-static void put(struct record *r, const void *src, size_t n)
+static void put_in_record(struct record *r, const void *src, size_t n)
 {
 	if (n > (size_t)(r->end - r->p)) {
 		r->overflow = true;
@@ -347,11 +347,11 @@ static void write_bytes(struct abi_record *client, const void *src, size_t len, 
 
 	(void)alignment;
 	if (*r->step++ == STEP_COPY) {
-		put(r, src, len);
+		put_in_record(r, src, len);
 	} else {
 		const uint32_t n = load_length(src, len);
 
-		put(r, &n, sizeof(n));
+		put_in_record(r, &n, sizeof(n));
 	}
 }
 
@@ -432,4 +432,4 @@ EXPORT void lttng_ust_urcu_register(void)
 }
 
 const struct abi_ops lttng_ops = {
-	sizeof(lttng_ops), NULL, reserve, commit, write_bytes, write_string, write_text};
+	sizeof(lttng_ops), NULL, reserve_record, commit, write_bytes, write_string, write_text};

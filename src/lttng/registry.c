@@ -102,7 +102,7 @@ static void await_report(void)
 		kymo_object_register(&none);
 }
 
-static void lock(void)
+static void lock_registry(void)
 {
 	const pid_t self = getpid();
 	pid_t owner = 0;
@@ -130,7 +130,7 @@ static uint64_t now_ns(void)
 }
 
 /* Releases memory when no thread can be looking at it any more. Without memory for that: never. */
-static void retire(void *memory, void (*release)(void *))
+static void retire_memory(void *memory, void (*release)(void *))
 {
 	struct retired *r = malloc(sizeof(*r)), **at = &retired;
 	const uint64_t now = now_ns();
@@ -221,7 +221,7 @@ static void connect(const struct name *n, struct abi_tracepoint *tp)
 	__atomic_store_n(&tp->probes, probes, __ATOMIC_RELEASE);
 	update_state(n, tp);
 	if (old)
-		retire(old, free);
+		retire_memory(old, free);
 }
 
 static void connect_all(const struct name *n)
@@ -285,7 +285,7 @@ static void remove_place(struct abi_tracepoint *tp)
 		free(p);
 		__atomic_store_n(&tp->state, 0, __ATOMIC_RELEASE);
 		if (tp->probes)
-			retire(tp->probes, free);
+			retire_memory(tp->probes, free);
 		__atomic_store_n(&tp->probes, NULL, __ATOMIC_RELEASE);
 		/* It may be another object's too, where that has it under the same symbol. */
 		for (p = n->places; p; p = p->next)
@@ -295,7 +295,7 @@ static void remove_place(struct abi_tracepoint *tp)
 	}
 }
 
-static bool usable(const struct abi_tracepoint *tp)
+static bool is_usable_tracepoint(const struct abi_tracepoint *tp)
 {
 	return tp && tp->size >= sizeof(*tp) && tp->provider && tp->event;
 }
@@ -306,11 +306,11 @@ EXPORT int lttng_ust_tracepoint_module_register(struct abi_tracepoint *const *st
 
 	if (!m)
 		return -1;
-	lock();
+	lock_registry();
 	*m = (struct module){modules, start, n};
 	modules = m;
 	for (int i = 0; i < n; i++)
-		if (usable(start[i]))
+		if (is_usable_tracepoint(start[i]))
 			add_place(start[i]);
 	unlock();
 	await_report();
@@ -319,7 +319,7 @@ EXPORT int lttng_ust_tracepoint_module_register(struct abi_tracepoint *const *st
 
 EXPORT int lttng_ust_tracepoint_module_unregister(struct abi_tracepoint *const *start)
 {
-	lock();
+	lock_registry();
 	for (struct module **at = &modules; *at; at = &(*at)->next) {
 		struct module *m = *at;
 
@@ -327,7 +327,7 @@ EXPORT int lttng_ust_tracepoint_module_unregister(struct abi_tracepoint *const *
 			continue;
 		*at = m->next;
 		for (int i = 0; i < m->n; i++)
-			if (usable(start[i]))
+			if (is_usable_tracepoint(start[i]))
 				remove_place(start[i]);
 		free(m);
 		break;
@@ -346,7 +346,7 @@ EXPORT int lttng_ust_tracepoint_provider_register(const char *provider, const ch
 	if (!s)
 		return -1;
 	*s = (struct source){NULL, signature, {func, data}, 1};
-	lock();
+	lock_registry();
 	added = add_source(provider, event, s);
 	unlock();
 	if (!added)
@@ -360,14 +360,14 @@ EXPORT int lttng_ust_tracepoint_provider_unregister(
 	struct source *s;
 	struct name *n;
 
-	lock();
+	lock_registry();
 	n = find_name(provider, event);
 	s = n ? n->sources : NULL;
 	while (s && (s->probe.func != func || s->probe.data != data))
 		s = s->next;
 	if (s) {
 		remove_source(provider, event, s);
-		retire(s, free);
+		retire_memory(s, free);
 	}
 	unlock();
 	return s ? 0 : -1;
@@ -385,7 +385,7 @@ static void event_switched(const struct kymo_event *event, uint32_t enabled)
 	struct event *e = (struct event *)(uintptr_t)event;
 	struct name *n;
 
-	lock();
+	lock_registry();
 	e->source.enabled = enabled != 0;
 	e->enabler.filtered = e->n_asides && (enabled & KYMO_ENABLED_FILTER);
 	__atomic_store_n(&e->enabler.enabled, enabled != 0, __ATOMIC_RELEASE);
@@ -438,7 +438,7 @@ EXPORT struct provider *lttng_ust_probe_register(const struct abi_provider *desc
 	p = calloc(1, sizeof(*p) + (known ? desc->n_events : 0) * sizeof(p->events[0]));
 	if (!p)
 		return NULL;
-	lock();
+	lock_registry();
 	for (unsigned i = 0; known && i < desc->n_events; i++) {
 		struct event *e = make_event(desc, desc->events[i]);
 
@@ -462,14 +462,14 @@ EXPORT void lttng_ust_probe_unregister(struct provider *p)
 	if (!p)
 		return;
 	kymo_object_unregister(&p->object);
-	lock();
+	lock_registry();
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct kymo_event *event = &p->events[i]->watched.probe.event;
 
 		remove_source(event->provider, event->name, &p->events[i]->source);
-		retire(p->events[i], free_event);
+		retire_memory(p->events[i], free_event);
 	}
-	retire(p, free);
+	retire_memory(p, free);
 	unlock();
 }
 
