@@ -12,7 +12,7 @@
 
 static uint8_t bytes[1 << 16];
 
-static struct ky_bytes describe(const struct kymo_field *fields)
+static struct ky_bytes encode_with_fields(const struct kymo_field *fields)
 {
 	const struct kymo_event event = {
 		.size = sizeof(event), .provider = "p", .name = "e", .fields = fields};
@@ -27,7 +27,7 @@ static void refused(const struct kymo_field *fields, const char *wanted)
 {
 	const char *why = "nothing";
 
-	assert_int_equal(ky_desc_check(describe(fields), &why), -EBADMSG);
+	assert_int_equal(ky_desc_check(encode_with_fields(fields), &why), -EBADMSG);
 	assert_string_equal(why, wanted);
 }
 
@@ -43,7 +43,7 @@ static const struct kymo_field event[] = {{KYMO_FIELD_MEDIA, 0, 1, 0, 0, "m", "i
 
 static void test_passes(void **state)
 {
-	struct ky_bytes desc = describe(event);
+	struct ky_bytes desc = encode_with_fields(event);
 	struct kymo_enum_label label;
 	struct ky_desc d, inner;
 	struct ky_field f;
@@ -70,7 +70,7 @@ static void test_passes(void **state)
 /* The end is missing, or any length on the way says more than there is. */
 static void test_cut_short(void **state)
 {
-	struct ky_bytes desc = describe(event);
+	struct ky_bytes desc = encode_with_fields(event);
 
 	(void)state;
 	for (uint32_t len = 0; len < desc.len; len++)
@@ -121,7 +121,7 @@ static void test_depth(void **state)
 	for (size_t i = 0; i <= KY_DEPTH_MAX; i++)
 		levels[i][0] = (struct kymo_field){
 			STRUCT, 0, 0, 0, 0, "s", i ? levels[i - 1] : point};
-	assert_int_equal(ky_desc_check(describe(levels[KY_DEPTH_MAX - 1]), NULL), 0);
+	assert_int_equal(ky_desc_check(encode_with_fields(levels[KY_DEPTH_MAX - 1]), NULL), 0);
 	refused(levels[KY_DEPTH_MAX], "structures are nested too deeply");
 }
 
@@ -137,10 +137,10 @@ static void test_number(void **state)
 		snprintf(names[i], sizeof(names[i]), "f%zu", i);
 		fields[i] = (struct kymo_field){UINT, 0, 1, 0, 0, names[i], NULL};
 	}
-	assert_int_equal(ky_desc_check(describe(fields), NULL), 0);
+	assert_int_equal(ky_desc_check(encode_with_fields(fields), NULL), 0);
 	refused(outer, "the event has too many fields");
 	fields[KY_FIELDS_MAX - 1].kind = KYMO_FIELD_END;
-	assert_int_equal(ky_desc_check(describe(outer), NULL), 0);
+	assert_int_equal(ky_desc_check(encode_with_fields(outer), NULL), 0);
 }
 
 int main(void)
