@@ -62,6 +62,12 @@ expect("wide document", planted({"docs/b.md": WIDE + "\n"}), "120 columns")
 expect("wide comment", planted({"src/b.c": f"/* {WIDE}*/\n"}), "columns")
 expect("tabs count", planted({"src/b.c": "\t" * 10 + "/* a comment of more than twenty columns */\n"}), "columns")
 expect("table", planted({"docs/b.md": f"| {WIDE}|\n"}))
+for what, head in (("", "static void "), (" with an attribute", "static __attribute__((cold, aligned(8)))\nvoid "), (" with a macro", "static void KY_PRINTF(1, 2) ")):
+    expect(f"a bare name twice{what}", planted({"src/b.c": f"{head}put(int n)\n", "src/d/c.h": "static inline char *put(void)\n"}), "src/b.c, src/d/c.h: static functions 'put'")
+expect("names of functions", planted({
+    "src/b.c": "static int put(void)\nstatic int put_b(void)\nstatic char c[sizeof(int)];\nint get(void)\n",
+    "src/c.c": "static int put_c(void)\nstatic char b[sizeof(int)];\nstatic int get(void)\n\tput(c);\n"}))
+expect("bare names of a test", planted({f"src/test-{n}.c": "static int setup(void)\nstatic int teardown(void)\n" for n in "bc"}))
 expect("short subject", commits("area: do it"))
 expect("long subject", commits("area: " + "y" * 70), "has 76 characters")
 expect("this tree", run(ROOT))
