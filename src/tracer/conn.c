@@ -227,12 +227,18 @@ static void set_unheard(struct tracer_conn *conn, uint64_t ns)
 	__atomic_store_n(&conn->unheard_ns, ns, __ATOMIC_RELAXED);
 }
 
+/* A thread that sees it also sees what the answers have changed. */
+static void set_answered(struct tracer_conn *conn, uint32_t n)
+{
+	__atomic_store_n(&conn->answered, n, __ATOMIC_RELEASE);
+}
+
 void tracer_conn_close(struct tracer_conn *conn)
 {
 	tracer_fd_drop(&conn->socket);
 	if (conn->answered == conn->asked)
 		set_unheard(conn, ky_clock_ns(CLOCK_MONOTONIC));
-	conn->answered = conn->asked;
+	set_answered(conn, conn->asked);
 	conn->unsent = 0;
 	tracer_statedump_forget_conn(conn);
 	tracer_sets_orphan(conn);
@@ -703,7 +709,7 @@ static void dispatch_message(struct tracer_conn *conn, int type, struct ky_reade
 		break;
 	case KY_APP_DONE:
 		if (ky_app_done_decode(r, &m.done) == 0 && conn->answered != conn->asked)
-			conn->answered++;
+			set_answered(conn, conn->answered + 1);
 		if (conn->answered == conn->asked) {
 			tracer_sets_settle(conn);
 			set_unheard(conn, 0);

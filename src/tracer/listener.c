@@ -337,6 +337,19 @@ static void report_triggers(void)
 		tracer_conn_send_fired(&tracer.conns[i]);
 }
 
+/*
+ * Lets the threads that wait for the daemon go on. If they were woken on this CPU, they would run
+ * only when the listener sleeps.
+ */
+static void wake_and_yield(void)
+{
+	const bool yields = tracer.turned && !tracer.filtered && !tracer.filtered_early;
+
+	tracer_give_lock();
+	if (yields)
+		sched_yield();
+}
+
 static bool is_ending(void)
 {
 	return __atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE);
@@ -373,7 +386,7 @@ static void listen_to_daemons(void)
 		timeout = prepare_poll(p);
 		if (tracer.turned)
 			timeout = 0; /* replies are left to send */
-		tracer_give_lock();
+		wake_and_yield();
 		if (limit)
 			tracer_sets_limit();
 		begin = ky_clock_ns(CLOCK_MONOTONIC);
@@ -582,10 +595,16 @@ static bool is_alive(const struct tracer_conn *c, struct sign *s)
 	return s->progress != before.progress || s->heard != before.heard || is_starved(c, s);
 }
 
+/*
+ * *asked: the number of requests at the first call; 0 before. Takes the lock only while the daemon
+ * has not answered: the listener may hold it when it has woken the thread.
+ */
 static bool has_answered(struct tracer_conn *c, uint32_t *asked)
 {
 	bool answered;
 
+	if (*asked && (int32_t)(__atomic_load_n(&c->answered, __ATOMIC_ACQUIRE) - *asked) >= 0)
+		return true;
 	tracer_take_lock();
 	if (tracer_listener_died())
 		tracer_give_up();

@@ -97,17 +97,18 @@ struct tracer_mask {
 struct tracer_conn {
 	/* run directory; "" if there is no such daemon for this process */
 	char dir[96];
-	struct tracer_fd socket;  /* connected */
-	struct tracer_fd wake;	  /* FIFO that is polled while there is no daemon */
-	bool tried;		  /* the first attempt to connect has been made */
-	bool awaited;		  /* a thread waits, or has waited, for its answer */
-	uint32_t unsent;	  /* NEW_EVENTS that the listener has to send */
-	uint32_t sent_uncounted;  /* failed counters that the daemon knows: 1 << number */
-	uint32_t sent_left_out;	  /* entries of left-out.c that the daemon knows */
-	uint32_t unmapped_set;	  /* the last set that could not be mapped: its number, */
-	int unmapped_why;	  /* and -errno */
-	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
-	uint64_t connected_ns;	  /* when the last attempt succeeded */
+	struct tracer_fd socket; /* connected */
+	struct tracer_fd wake;	 /* FIFO that is polled while there is no daemon */
+	bool tried;		 /* the first attempt to connect has been made */
+	bool awaited;		 /* a thread waits, or has waited, for its answer */
+	uint32_t unsent;	 /* NEW_EVENTS that the listener has to send */
+	uint32_t sent_uncounted; /* failed counters that the daemon knows: 1 << number */
+	uint32_t sent_left_out;	 /* entries of left-out.c that the daemon knows */
+	uint32_t unmapped_set;	 /* the last set that could not be mapped: its number, */
+	int unmapped_why;	 /* and -errno */
+	/* HELLO and NEW_EVENTS sent; DONE received. Threads that wait read `answered` unlocked. */
+	uint32_t asked, answered;
+	uint64_t connected_ns; /* when the last attempt succeeded */
 	/*
 	 * The time since which the application runs although the daemon has not answered all
 	 * requests. Valid only while that is so. The application's threads set it too, without the
