@@ -119,7 +119,7 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 			(enum ring_room)KY_MIN(get_number(o, "fixed"), ROOM_MUCH));
 	return ring_set_find(s, kind)
 		       ? ring_set_of_process(ring_set_find(s, kind), (pid_t)get_number(o, "pid"),
-				 (uint32_t)get_number(o, "process"), get_number(o, "image"))
+				 (uint32_t)get_number(o, "process"), get_number(o, "auxv"))
 		       : NULL;
 }
 

@@ -375,7 +375,7 @@ static void add_set(struct json_object *o, const struct ring_set *set)
 		add_number(o, "kind", set->kind->number);
 		add_number(o, "pid", (uint64_t)set->pid);
 		add_number(o, "process", set->process);
-		add_number(o, "image", set->image);
+		add_number(o, "auxv", set->image);
 	}
 	add_number(o, "stream_id", set->stream_id);
 	add_number(o, "mode", set->mode);

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include "base/hash.h"
+#include "base/small-file.h"
 #include "sessiond/model/contents.h"
 #include "sessiond/peers/peers.h"
 #include "svc/log.h"
@@ -12,29 +14,18 @@
 #define LOOKS_MAX     10u /* each after twice the time: ten seconds, if others use the CPUs */
 
 /*
- * Returns the address where the process's stack begins, proc(5), which the kernel randomizes at
- * each exec: it identifies the running program. Returns 0 if it is unknown, or hidden from this
- * daemon.
+ * Returns a hash of the vector that the kernel passed to the running program (auxv, proc(5)). It
+ * has addresses that are chosen by chance at each exec. Returns 0 if the daemon may not see it, or
+ * the process exits.
  */
 static uint64_t image_of(pid_t pid)
 {
-	unsigned long long start = 0;
-	char path[32], text[1024];
-	const char *p;
+	char path[32], auxv[1024];
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	p = strrchr(text, ')');
-	for (int field = 2; p && field < 28; field++)
-		p = strchr(p + 1, ' ');
-	if (p)
-		sscanf(p, "%llu", &start);
-	return start > 1 ? start : 0; /* the kernel shows 1 if we may not see it */
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	n = ky_read_text(AT_FDCWD, path, auxv, sizeof(auxv));
+	return n > 0 ? ky_hash64_add(KY_HASH64_BASIS, auxv, (size_t)n) : 0;
 }
 
 static void free_slots(struct process *p, const struct ring_set *set)
@@ -120,6 +111,11 @@ static bool may_have_buffers(const struct process *p)
 	return false;
 }
 
+static void look_later(struct process *p)
+{
+	ky_timer_set(&p->env->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+}
+
 /* A process closes its connection some moments before it exits, or runs another program. */
 static void look_for_exec(struct process *p)
 {
@@ -130,7 +126,7 @@ static void look_for_exec(struct process *p)
 	else if (p->n_apps)
 		p->n_looks = 0; /* it has connected again */
 	else if (p->n_looks < LOOKS_MAX)
-		ky_timer_set(&p->env->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+		look_later(p);
 	else if (!may_have_buffers(p))
 		process_free(p);
 }
@@ -224,7 +220,7 @@ void process_hung_up(struct process *p)
 		return;
 	p->n_looks = 0;
 	if (p->number)
-		look_for_exec(p);
+		look_later(p); /* most have exited by then */
 	else
 		process_free(p);
 }
