@@ -631,8 +631,8 @@ class Kymo:
 Event = collections.namedtuple("Event", "time name cpu fields")
 # An event in babeltrace2's text; a string in it may have several lines.
 LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?([^ :\n]+:[^ \n]+): (?:\{ (?:cpu_id = (\d+))?[^}]* \}, )?"
-    r"(?:\{ vpid = \d+, vtid = \d+ \}, )?\{ ?(.*?) ?\}\n(?=\[|\Z)",
-    re.DOTALL | re.MULTILINE)
+    r"(?:\{ vpid = \d+, vtid = \d+ \}, )?\{ ?((?:[^\n]*(?:\n(?!\[)[^\n]*)*?[^\n ])??) ?\}\n(?=\[|\Z)",
+    re.MULTILINE)
 # babeltrace2 prints the second form if the files with the first packets were removed: it cannot
 # know how many events were discarded.
 DISCARDED = re.compile(r"Tracer (?:discarded (\d+)|may have discarded) events?")
@@ -789,12 +789,12 @@ def odd_line(text):
     return text[end : end + 1000]
 
 
-INTEGERS = re.compile(r"(\w+) = (-?\d+)")
+INTEGERS = re.compile(r"(\w+) = (0x[0-9A-F]+|-?\d+)")
 
 
 def integers(event):
     """Parses the fields of an event that has only integers, fast."""
-    return {name: int(value) for name, value in INTEGERS.findall(event.fields)}
+    return {name: int(value, 16 if value[:2] == "0x" else 10) for name, value in INTEGERS.findall(event.fields)}
 
 
 class Values:
@@ -903,7 +903,7 @@ class Values:
 
 
 # Most events have only integers. -0 is a floating-point number.
-ONLY_INTEGERS = re.compile(r"(?:\w+ = (?:0|-?[1-9][0-9]*)(?:, (?!$)|$))+")
+ONLY_INTEGERS = re.compile(r"(?:\w+ = (?:0x[0-9A-F]+|0|-?[1-9][0-9]*)(?:, (?!$)|$))+")
 
 
 def fields(event):

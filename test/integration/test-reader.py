@@ -107,6 +107,7 @@ class Stream:
     def __init__(self, order, instance=0, sequence=None):
         self.order, self.instance, self.data, self.discarded, self.begin, self.now = order, instance, b"", 0, 0, 0
         self.sequence = sequence
+        self.pack_head = struct.Struct(order + "Ih").pack
 
     def pack(self, form, *values):
         return struct.pack(self.order + form, *values)
@@ -115,11 +116,8 @@ class Stream:
         self.now = time
         if event < 31:
             low = time & 0x7FFFFFF
-            word = event | low << 5 if self.order == "<" else event << 27 | low
-            head = self.pack("I", word)
-        else:
-            head = bytes([31 if self.order == "<" else 31 << 3]) + self.pack("IQ", event, time)
-        return head + self.pack("h", -7) + body
+            return self.pack_head(event | low << 5 if self.order == "<" else event << 27 | low, -7) + body
+        return bytes([31 if self.order == "<" else 31 << 3]) + self.pack("IQh", event, time, -7) + body
 
     def packet(self, records, begin=None, discarded=0, pad=0):
         begin = self.begin if begin is None else begin
