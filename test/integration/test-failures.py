@@ -155,6 +155,10 @@ def check_trace(k, name):
         check_values(events)
 
 
+# glibc itself ends a process that has no memory for what it loads to look up a user or a group
+NO_TLS = "cannot allocate memory for thread-local data"
+
+
 def run_with_failure(k, program, n, **only):
     """Returns true when call n was made, and failed."""
     k.daemon = k.spawn_daemon(env=failing(k, n, FAIL_PROGRAM=program, **only))
@@ -170,7 +174,8 @@ def run_with_failure(k, program, n, **only):
             equal(len(check_counts(k, k.traces / f"b{n}", 20)), 20, "events of the session after")
         k.stop_daemon()
     else:
-        check(k.daemon.returncode == 1, f"the daemon ended with {k.daemon.returncode}:\n{k.daemon_log()[-2000:]}")
+        log = k.daemon_log()[-2000:]
+        check(k.daemon.returncode == 1 or (k.daemon.returncode == 127 and NO_TLS in log), f"the daemon ended with {k.daemon.returncode}:\n{log}")
         k.daemon = None
     for remains in k.traces.iterdir() if k.traces.exists() else ():
         kymotest.shutil.rmtree(remains)
