@@ -338,8 +338,8 @@ static void report_triggers(void)
 }
 
 /*
- * Lets the threads that wait for the daemon go on. If they were woken on this CPU, they would run
- * only when the listener sleeps.
+ * Gives the lock and wakes the threads that wait for the daemon. A thread that is woken on this CPU
+ * would otherwise run only when the listener sleeps.
  */
 static void wake_and_yield(void)
 {
