@@ -23,13 +23,14 @@ BLOCK = 1000
 AT = 100000
 
 
-def fly(k, *channel, rules="hits:*"):
-    """Starts a session that keeps events for snapshots only."""
+def fly(k, *channel, rules="hits:*", start=True):
+    """Makes and starts a session that keeps events for snapshots only."""
     out = k.traces / "s"
     k.kymo("create", "s", "--snapshot", "-o", out)
     k.kymo("enable-channel", "channel0", *RING, *channel)
     k.kymo("enable-event", rules)
-    k.kymo("start")
+    if start:
+        k.kymo("start")
     return out
 
 
@@ -248,12 +249,17 @@ def test_program_killed(k):
 
 
 def test_daemon_killed(k):
-    """The session daemon is killed before it takes the snapshot: its successor takes it."""
+    """
+    The session daemon is killed before it takes the snapshot: its successor takes it, and looks at
+    the triggers that were there before the session started.
+    """
     k.start_daemon()
-    fly(k)
+    fly(k, start=False)
     k.kymo("add-trigger", "other", "--when=event(hits:none)", "--do=snapshot")
     k.kymo("add-trigger", "hit", f"--when=event(hits:hit) && n == {AT}", "--do=snapshot")
+    k.kymo("add-trigger", "rate", "--when=events/s < 1000000000", "--do=notify")
     k.kymo("remove-trigger", "other")
+    k.kymo("start")
     app = k.spawn("hits", "event", 1, 4 * AT, AT - 1, 2, wrap=kymotest.ONE_CPU, env={"KYMO_HITS_HOLD": "1"})
     k.expect(app, "ready")
     k.daemon.send_signal(signal.SIGSTOP)
@@ -262,6 +268,7 @@ def test_daemon_killed(k):
     k.daemon.send_signal(signal.SIGKILL)
     k.daemon.wait()
     k.start_daemon()
+    wait_for(lambda: trigger(k, "rate")["fired"], "the successor to look at the rate")
     written = wait_for(lambda: next(iter(pathlib.Path(k.traces / "s").glob("hit-*/ust/uid/*/*-bit/metadata")), None), "the snapshot")
     wait_for(lambda: k.kymo_json("status", "s")["session"]["snapshots"] == 1, "the snapshot to be complete")
     check_hit(written.parents[4])

@@ -176,6 +176,7 @@ void session_adopt(struct session *s)
 		registry_add_unattended(r);
 	settle_changes(s);
 	finish_step(s, 0, "");
+	triggers_session_state(s); /* the journal may name them before the state */
 	if (!s->abandoned)
 		session_notice(s, "the session daemon was started again: the session goes on");
 }
