@@ -273,5 +273,23 @@ def test_snapshot(k):
     equal({kymotest.integers(e)["process"] for e in events}, set(range(4, 20)), "processes in the snapshot")
 
 
+def test_snapshot_of_a_successor(k):
+    """The next daemon keeps the buffers of the same processes, and gives up the oldest first."""
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
+    k.kymo("enable-channel", "channel0", "-s", "s", *OWN)
+    k.kymo("enable-event", "-s", "s", "emit:*")
+    k.kymo("start", "s")
+    for p in range(16):
+        k.app("emit", "-p", p, "-n", 10)
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-p", 16, "-n", 10)
+    wait_retired(k, 16)
+    k.kymo("snapshot", "record", "-s", "s")
+    (trace,) = [p for p in (k.traces / "s").iterdir() if p.is_dir()]
+    equal({kymotest.integers(e)["process"] for e in kymotest.read_trace(trace)[0]}, set(range(1, 17)), "processes in the snapshot")
+
+
 if __name__ == "__main__":
     kymotest.main()

@@ -118,16 +118,20 @@ static void settle_registry(struct session *s, struct registry *r)
 		registry_free(r);
 }
 
-/* Buffers of processes that have ended meanwhile. */
+/* Buffers of processes that have ended meanwhile. The list has the newest one first. */
 static void settle_processes(struct session *s)
 {
-	struct ring_set *set, *tmp;
+	struct ky_list *n, *next;
+	struct ring_set *set;
 	struct channel *c;
 
 	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach_safe (set, tmp, &c->sets, node)
+		for (n = c->sets.prev; n != &c->sets; n = next) {
+			next = n->prev;
+			set = ky_list_entry(n, struct ring_set, node);
 			if (ring_set_is_own(set) && !process_restore(s->env, set))
 				ring_set_end(set);
+		}
 }
 
 /* Retires the sets that the predecessor had withdrawn. */
