@@ -105,6 +105,7 @@ static void call_due(struct ky_timer *t)
 		c->session->orphaned_ns = 0;
 		retirement_repeat(c);
 		report_damage_again(c);
+		report_stats(c, 0);
 		c->conn.offers_fds = true;
 		hand_over(c);
 	}

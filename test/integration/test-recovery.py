@@ -479,6 +479,18 @@ def test_rotated_by_a_predecessor(k):
     equal(len(read_trace(trace)[0]), 25, "events")
 
 
+def test_first_clear(k):
+    """The first `clear` after a restart reports the events that it has cleared, and no others."""
+    k.start_daemon()
+    k.record("emit:*", channel=ROOMY)
+    k.app("emit", "-n", 1000)
+    equal(k.kymo_json("clear")["cleared"][0]["events"], 1000, "cleared before the restart")
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 50, "-p", 1)
+    equal(k.kymo_json("clear")["cleared"][0]["events"], 50, "cleared after it")
+
+
 def test_rotation_by_size(k):
     """The successor knows where the present chunk began: it does not rotate before this is full."""
     k.start_daemon()
