@@ -444,6 +444,22 @@ def test_bound_session(k):
     equal(len(read_trace(trace)[0]), 1000, "events")
 
 
+def test_interrupted_stop(k):
+    """
+    The daemon is killed when it has begun to stop a session: the successor has the rest written
+    out, and `stop` waits for that.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--switch-timer=0",))
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    with (k.rundir / "sessions" / "s").open("a") as journal:
+        journal.write('{"state":"stopped"}\n')  # the first thing that it does
+    restart(k)
+    k.kymo("stop", "s")
+    equal(len(read_trace(trace)[0]), 100, "events")
+
+
 def leave_order(k, command, n):
     """
     A program records n events and exits. The consumer carries out the command when the daemon has

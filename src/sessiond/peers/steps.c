@@ -166,6 +166,23 @@ static void settle_changes(struct session *s)
 			apps_renew_channel(c, NULL);
 }
 
+static void flush_consumer(struct session *s)
+{
+	s->step = SESSION_FLUSHING;
+	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
+	consumer_flush(&recording_of(s)->consumer, &recording_of(s)->barrier);
+	barrier_arm(&recording_of(s)->barrier, CONSUMER_ANSWER_NS);
+}
+
+/* Returns whether a predecessor stopped the session, and died before the rest was written out. */
+static bool is_to_be_flushed(const struct session *s)
+{
+	struct backlog b;
+
+	consumer_backlog(&recording_of(s)->consumer, &b);
+	return s->state == SESSION_STOPPED && b.recorded;
+}
+
 void session_adopt(struct session *s)
 {
 	struct registry *r, *tmp;
@@ -179,7 +196,10 @@ void session_adopt(struct session *s)
 	ky_list_foreach (r, &s->registries, node)
 		registry_add_unattended(r);
 	settle_changes(s);
-	finish_step(s, 0, "");
+	if (is_to_be_flushed(s))
+		flush_consumer(s);
+	else
+		finish_step(s, 0, "");
 	triggers_session_state(s); /* the journal may name them before the state */
 	if (!s->abandoned)
 		session_notice(s, "the session daemon was started again: the session goes on");
@@ -447,7 +467,12 @@ static int end_recording(struct session *s, enum session_step step, struct op *o
 
 int session_stop(struct session *s, struct op *op)
 {
-	return s->state == SESSION_STOPPED ? already(s) : end_recording(s, SESSION_STOPPING, op);
+	if (s->state != SESSION_STOPPED)
+		return end_recording(s, SESSION_STOPPING, op);
+	if (s->step != SESSION_FLUSHING || recording_of(s)->op)
+		return already(s);
+	recording_of(s)->op = op; /* nobody waits yet: a predecessor began it */
+	return 0;
 }
 
 int session_pause(struct session *s, struct op *op)
@@ -465,14 +490,6 @@ int session_resume(struct session *s, struct op *op)
 int session_destroy(struct session *s, struct op *op)
 {
 	return end_recording(s, SESSION_DROPPING, op);
-}
-
-static void flush_consumer(struct session *s)
-{
-	s->step = SESSION_FLUSHING;
-	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
-	consumer_flush(&recording_of(s)->consumer, &recording_of(s)->barrier);
-	barrier_arm(&recording_of(s)->barrier, CONSUMER_ANSWER_NS);
 }
 
 /* No barrier: the end of the consumer is what is waited for, however long its disk takes. */
