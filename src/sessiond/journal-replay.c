@@ -463,7 +463,11 @@ static void read_consumer(struct session *s, struct json_object *o)
 
 static void read_order(struct session *s, struct json_object *o)
 {
-	recording_of(s)->rotation.clears = get_number(o, "clears");
+	struct rotation *r = &recording_of(s)->rotation;
+
+	r->clears = get_number(o, "clears");
+	free(r->archive);
+	r->archive = strdup(get_string(o, "archive"));
 }
 
 static void read_chunk(struct session *s, struct json_object *o)

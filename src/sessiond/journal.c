@@ -324,9 +324,11 @@ static void journal_rule_removed(struct channel *c, const struct rule *r)
 
 static void journal_order(struct session *s)
 {
+	const struct rotation *r = &recording_of(s)->rotation;
 	struct json_object *o, *line = new_line("order", &o);
 
-	add_number(o, "clears", recording_of(s)->rotation.clears);
+	add_number(o, "clears", r->clears);
+	add_string(o, "archive", r->archive ? r->archive : "");
 	append_line(s, line);
 }
 

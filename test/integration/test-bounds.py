@@ -124,7 +124,7 @@ def test_size_after_a_dead_daemons_order(k):
 
 
 def test_order_before_the_consumer_connects(k):
-    """A daemon orders a rotation before its predecessor's consumer has connected."""
+    """The timer of rotations runs before the predecessor's consumer has connected."""
     k.start_daemon()
     trace = k.record("emit:*")
     emitted = emit(k, 1, each=10)

@@ -495,6 +495,18 @@ def test_rotated_by_a_predecessor(k):
     equal(len(read_trace(trace)[0]), 25, "events")
 
 
+def test_trigger_of_a_predecessors_rotation(k):
+    """No daemon has heard of the end of a rotation: the successor fires the trigger for it."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--buffers=process",))
+    k.kymo("add-trigger", "end", "--when=rotated", "--do=stop")
+    leave_order(k, "rotate", 20)
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["state"] == "stopped", "the action")
+    (archive,) = (trace / "archives").iterdir()
+    check(f"rotated: {archive}\n" in k.daemon_log(), k.daemon_log())
+    equal(k.kymo_json("status", "s")["session"]["rotation"]["last"], str(archive), "the last archive")
+
+
 def test_first_clear(k):
     """The first `clear` after a restart reports the events that it has cleared, and no others."""
     k.start_daemon()

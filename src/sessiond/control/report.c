@@ -356,7 +356,7 @@ static struct json_object *report_rotation(const struct session *s)
 	const struct rotation *r = &recording_of(s)->rotation;
 	struct json_object *o = json_object_new_object();
 
-	add_bool(o, "ongoing", r->archive);
+	add_bool(o, "ongoing", r->ongoing);
 	add_number(o, "chunks", r->n_archived);
 	add_string(o, "last", r->path ? r->path : "");
 	add_number(o, "timer", r->schedule.timer_us);

@@ -13,10 +13,16 @@
 #define CHUNK_MIN     (64u << 10) /* bytes */
 #define CHUNK_OF_FREE (64u << 20) /* bytes of a chunk if only the free space is bounded */
 
+/* A predecessor's session may be in another chunk than the journal says until it was adopted. */
+static bool may_rotate(const struct session *s)
+{
+	return s->state == SESSION_STARTED && s->step != SESSION_CREATING;
+}
+
 static void rotate_as_scheduled(struct rotation *r)
 {
 	struct session *s = r->session;
-	int ret = s->state == SESSION_STARTED ? rotation_begin(r, false, NULL) : 0;
+	int ret = may_rotate(s) ? rotation_begin(r, false, NULL) : 0;
 
 	if (ret < 0 && ret != -EBUSY)
 		session_notice(s, "scheduled rotation: %s", strerror(-ret));
@@ -148,14 +154,16 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 {
 	struct ky_resume_session memory;
 
-	if (r->archive)
-		return -EBUSY;
-	/* The consumer may have carried out an order of a dead daemon. */
-	if (consumer_read_memory(r->consumer, &memory))
+	/* The consumer may have carried out an order of a dead daemon; a trigger rotates then. */
+	if (!r->ongoing && consumer_read_memory(r->consumer, &memory))
 		rotation_adopt(r, memory.chunk);
+	if (r->ongoing)
+		return -EBUSY;
+	free(r->archive);
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
+	r->ongoing = true;
 	r->clears = clear;
 	OBSERVE(r->session->env, rotation_ordered, r->session);
 	kernel_check_clocks(r->session);
@@ -169,9 +177,10 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 
 char *rotation_path(const struct rotation *r)
 {
+	const char *name = r->archive ? r->archive : "", *output = r->session->output;
 	char *path;
 
-	return asprintf(&path, "%s/archives/%s", r->session->output, r->archive) < 0 ? NULL : path;
+	return asprintf(&path, "%s/archives/%s", output, name) < 0 ? NULL : path;
 }
 
 /* A new chunk has begun: the last order was carried out. */
@@ -180,7 +189,11 @@ static void enter_chunk(struct rotation *r)
 	consumer_chunk_ended(r->consumer, r->chunk, r->clears);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->n_archived += !r->clears;
+	if (!r->clears) {
+		r->n_archived++;
+		free(r->path);
+		r->path = rotation_path(r);
+	}
 	OBSERVE(r->session->env, chunk_begun, r->session, r->clears);
 }
 
@@ -189,12 +202,8 @@ static void begin_chunk(struct rotation *r)
 	if (r->consumer->counted)
 		r->bytes = r->consumer->counts.bytes;
 	enter_chunk(r);
-	if (r->clears) {
+	if (r->clears)
 		r->n_cleared = r->consumer->counts.cleared - r->was_cleared;
-		return;
-	}
-	free(r->path);
-	r->path = rotation_path(r);
 }
 
 /*
@@ -225,8 +234,7 @@ static void order_done(struct op *op, int status, const char *message)
 	if (!status && r->chunk < r->consumer->rotate_chunk)
 		begin_chunk(r);
 	keep_error(r, status < 0 && status != -ENODATA ? message : NULL);
-	free(r->archive);
-	r->archive = NULL;
+	r->ongoing = false;
 	answer_order(r, status, message);
 }
 

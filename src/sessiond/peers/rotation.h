@@ -28,7 +28,8 @@ struct rotation {
 	time_t begin;	       /* of the present chunk */
 	uint64_t bytes;	       /* that were written before it, at least */
 	bool clears;	       /* the last order, perhaps of a predecessor */
-	char *archive;	       /* order under way: name of the archive, "": clear; NULL: none */
+	char *archive;	       /* of that order; "": none, or not known; NULL: there was no order */
+	bool ongoing;	       /* the consumer has not answered it yet */
 	struct op *op;	       /* done at its end, or when that is late; NULL: nobody waits */
 	struct op rotated;     /* of the consumer's answer */
 	struct barrier answer; /* until then */
@@ -52,7 +53,8 @@ void rotation_deinit(struct rotation *r);
  */
 int rotation_begin(struct rotation *r, bool clear, struct op *op);
 /*
- * Returns the path of the archive under way. The caller owns it. Returns NULL if allocation fails.
+ * Returns the path of the last order's archive. The caller owns it. Returns NULL if allocation
+ * fails.
  */
 char *rotation_path(const struct rotation *r);
 /*

@@ -294,9 +294,10 @@ static void consumer_adopted(struct consumer *c, const struct ky_resume_session 
 {
 	struct session *s = c->session;
 
-	rotation_adopt(&recording_of(s)->rotation, memory->chunk);
 	s->unattended_ns = memory->unattended_ns;
 	session_adopt(s);
+	/* Triggers may begin steps of the session. */
+	rotation_adopt(&recording_of(s)->rotation, memory->chunk);
 	OBSERVE(s->env, session_settled, s);
 }
 

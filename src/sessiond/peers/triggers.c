@@ -163,7 +163,7 @@ void triggers_program_died(struct session *s, const struct death *d)
 
 void triggers_rotated(struct session *s)
 {
-	_cleanup_free_ char *path = rotation_path(&recording_of(s)->rotation);
+	const char *path = recording_of(s)->rotation.path;
 	struct trigger *t, *tmp;
 
 	ky_list_foreach_safe (t, tmp, &recording_of(s)->triggers.list, node)
