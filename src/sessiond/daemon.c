@@ -100,6 +100,17 @@ static void watch_use(struct daemon *d)
 	sessions_flush(&d->env, NULL);
 }
 
+/* Returns whether a consumer has exited and is to be started again: its journal names no other. */
+static bool lacks_consumer(const struct daemon *d)
+{
+	const struct session *s;
+
+	ky_list_foreach (s, &d->env.sessions, node)
+		if (!recording_of(s)->consumer.connected && !recording_of(s)->consumer.awaited)
+			return true;
+	return false;
+}
+
 static void loop_turned(struct ky_loop *loop)
 {
 	struct daemon *d = ky_container_of(loop, struct daemon, env.loop);
@@ -108,7 +119,7 @@ static void loop_turned(struct ky_loop *loop)
 	publish_state(d);
 	if (d->making_room || d->env.stopping)
 		watches_answer(&d->control, true);
-	if (d->making_room && ky_list_empty(&d->control.requests))
+	if (d->making_room && ky_list_empty(&d->control.requests) && !lacks_consumer(d))
 		hand_over(d);
 }
 

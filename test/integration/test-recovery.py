@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -424,6 +425,27 @@ def test_take_over(k):
     k.finish(app)
     k.kymo("stop")
     equal(len(read_trace(trace)[0]), 1000, "events")
+
+
+def test_take_over_without_consumer(k):
+    """A daemon whose consumer has died starts the next one before it makes room."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    (consumer,) = consumers(k)
+    first = k.daemon
+    first.send_signal(signal.SIGSTOP)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: kymotest.state_of(consumer) == "Z", "the consumer to die")
+    k.daemon = k.spawn_daemon("--take-over")
+    pending = lambda: int(re.search(r"ShdPnd:\s*(\w+)", pathlib.Path(f"/proc/{first.pid}/status").read_text())[1], 16)
+    wait_for(lambda: pending() >> (signal.SIGUSR2 - 1) & 1, "the first daemon to be asked")
+    first.send_signal(signal.SIGCONT)
+    equal(first.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
+    wait_for(k.answers, "the second daemon to answer")
+    k.app("emit", "-n", 10, "-p", 1)
+    k.kymo("stop", "s")
+    equal(len(read_trace(trace)[0]), 110, "events")
 
 
 def test_bound_session(k):
