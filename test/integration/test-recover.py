@@ -342,16 +342,29 @@ def test_the_consumer_alone_has_it(k):
     equal(len(read_trace(trace)[0]), 3000, "events")
 
 
-def test_successor_of_everything(k):
-    """A successor that finds no process left reports how to continue."""
+def check_successor(k, last_words=""):
+    """last_words: of the daemon that is killed, in its journal."""
     k.start_daemon()
     shm, trace = session(k)
     k.app("emit", "-n", 1000)
     kill_everything(k)
+    with (k.rundir / "sessions" / "s").open("a") as journal:
+        journal.write(last_words)
     k.start_daemon()
     check(f"kymo recover {shm}" in k.daemon_log(), k.daemon_log())
     recover(k, shm)
     equal(len(read_trace(trace)[0]), 1000, "events")
+    check(not shm.exists(), "the directory is still there")
+
+
+def test_successor_of_everything(k):
+    """A successor that finds no process left reports how to continue."""
+    check_successor(k)
+
+
+def test_successor_of_a_destruction(k):
+    """Likewise if the session was being destroyed: its buffers may not be written out yet."""
+    check_successor(k, '{"state":"ending"}\n')
 
 
 # ---- the directory

@@ -60,12 +60,12 @@ void session_lose(struct session *s)
 {
 	pid_t consumer = recording_of(s)->consumer.awaited;
 
-	if (s->state == SESSION_ENDING)
-		ky_info("session '%s' has ended", s->name);
-	else if (s->shm_path)
+	if (s->shm_path)
 		lost_add(s->env, s->uid, s->name,
 			"session '%s' was killed: 'kymo recover %s' writes out what its buffers hold",
 			s->name, s->shm_path);
+	else if (s->state == SESSION_ENDING)
+		ky_info("session '%s' has ended", s->name);
 	else if (proc_is_held(consumer) || proc_state_is(consumer, ") D"))
 		lost_add(s->env, s->uid, s->name,
 			"session '%s' is lost: its consumer (pid %d) is stopped or waits for a disk; if it goes on, it writes what the buffers hold, and ends (%s)",
