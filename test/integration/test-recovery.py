@@ -482,10 +482,10 @@ def test_interrupted_stop(k):
     equal(len(read_trace(trace)[0]), 100, "events")
 
 
-def leave_order(k, command, n):
+def leave_order(k, command, n, then=()):
     """
     A program records n events and exits. The consumer carries out the command when the daemon has
-    been killed.
+    been killed. then: another command, before that.
     """
     journal = k.rundir / "sessions" / "s"
     retired = journal.read_text().count('{"retired"')
@@ -495,6 +495,8 @@ def leave_order(k, command, n):
     os.kill(consumer, signal.SIGSTOP)
     client = subprocess.Popen([kymotest.CLI, command, "s"], env=k.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: k.kymo_json("status", "s")["session"]["rotation"]["ongoing"], "the order")
+    if then:
+        k.kymo(*then)
     kill_daemon(k)
     client.wait()
     os.kill(consumer, signal.SIGCONT)
@@ -515,6 +517,14 @@ def test_rotated_by_a_predecessor(k):
     counts = k.kymo_json("stop")["sessions"][0]
     equal((counts["recorded"], counts["cleared"], counts["rotation"]["chunks"]), (38, 13, 2), "recorded, cleared, archives")
     equal(len(read_trace(trace)[0]), 25, "events")
+
+
+def test_timer_after_a_predecessors_order(k):
+    """The successor's timer rotates nothing before it knows how the predecessor's order ended."""
+    k.start_daemon()
+    k.record("emit:*", channel=("--buffers=process",))
+    leave_order(k, "clear", 10, ("enable-rotation", "s", "--timer=1ms"))
+    equal(k.kymo_json("status", "s")["session"]["cleared"], 10, "cleared by the predecessor")
 
 
 def test_trigger_of_a_predecessors_rotation(k):

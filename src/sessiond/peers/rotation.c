@@ -154,7 +154,10 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 {
 	struct ky_resume_session memory;
 
-	/* The consumer may have carried out an order of a dead daemon; a trigger rotates then. */
+	/*
+	 * The consumer may have carried out an order of a dead daemon. Then a trigger may begin a
+	 * rotation.
+	 */
 	if (!r->ongoing && consumer_read_memory(r->consumer, &memory))
 		rotation_adopt(r, memory.chunk);
 	if (r->ongoing)
