@@ -77,10 +77,15 @@ static int call_successor(const struct consumerd *c)
 	return ret;
 }
 
-/* Passes the descriptors; later, if the successor has not recognised us yet. */
+/*
+ * Passes the descriptors; later, if the successor has not recognised us yet. The queue has room for
+ * as many as there are: without all of them, the session would be lost.
+ */
 static void hand_over(struct consumerd *c)
 {
+	c->conn.max_queued_bytes = SIZE_MAX;
 	c->conn.offers_fds = kept_send_all(c) == -EPERM;
+	c->conn.max_queued_bytes = c->conn.n_queued_bytes + MAX_QUEUED;
 	if (c->conn.offers_fds)
 		ky_timer_set(&c->loop, &c->caller, HAND_OVER_NS);
 }

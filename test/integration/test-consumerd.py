@@ -24,7 +24,7 @@ from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
-INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, RETIRE, TIMERS, STATS, ERROR, ROTATED, RETIRED = 1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 17, 18, 21
+INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, RETIRE, TIMERS, STATS, ERROR, ROTATED, ADOPT, ADOPTED, RETIRED = 1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 17, 18, 19, 20, 21
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
 WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
@@ -209,7 +209,7 @@ def read_only(fd):
 class Consumer:
     """A running consumer and the daemon's end of its socket."""
 
-    def __init__(self, k, output, resume=0, command=(), version=2, more=b"", memory=None):
+    def __init__(self, k, output, resume=0, command=(), version=2, more=b"", memory=None, rendezvous=""):
         self.output = output
         self.memory = memory or memfd("session", 4096)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -223,7 +223,7 @@ class Consumer:
         self.cookie = 0
         self.errors = []
         self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) +
-            string("") + more, [self.memory])
+            string(str(rendezvous)) + more, [self.memory])
         self.started = self.receive(STATS) if version else None
 
     def send(self, kind, body, fds=()):
@@ -620,6 +620,34 @@ def test_watermark_without_set(k):
             check(check_watermark(c.output, s) < other.now, "the watermark is beyond a record that is in no file")
     c.add(other)
     flush_past(c, s.now, s, other)
+    c.quit()
+
+
+def replace_daemon(c, path):
+    """Closes the connection as if the daemon had died, and waits for the consumer to call again."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(kymotest.TIMEOUT)
+        c.socket.close()
+        c.socket, _ = listener.accept()
+    c.socket.settimeout(kymotest.TIMEOUT)
+
+
+def test_successor_reads_late(k, n=800):
+    """A consumer has very many ring sets, and its daemon's successor reads none before the last."""
+    s, path = RingSet(1, overwrite=1), k.top / "drain.sock"
+    c = Consumer(k, k.top / "trace", rendezvous=path)
+    for number in range(n):
+        c.add(s, set=number)
+    c.flush()
+    replace_daemon(c, path)
+    wait_for(lambda: kymotest.state_of(c.process.pid) == "S", "the consumer to send all")
+    sets = []
+    while (message := c.receive_any())[0] != ADOPTED:
+        if message[0] == ADOPT:
+            sets += struct.unpack("<I", message[1])
+    equal(sets, list(range(n)), "sets that the successor gets")
     c.quit()
 
 

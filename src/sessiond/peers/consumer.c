@@ -137,11 +137,13 @@ static void send_kernel_set(struct consumer *c, const struct kernel_set *set)
 		kernel_order_timers(&c->conn, set);
 }
 
+/* The queue has room for all of them: a consumer that lacks one could not do its work. */
 static void send_sets(struct consumer *c)
 {
 	const struct channel *channel;
 	const struct ring_set *set;
 
+	c->conn.max_queued_bytes = SIZE_MAX;
 	ky_list_foreach (channel, &c->session->channels, node) {
 		ky_list_foreach (set, &channel->sets, node)
 			if (ring_set_is_made(set))
@@ -151,6 +153,7 @@ static void send_sets(struct consumer *c)
 	}
 	if (c->session->samples && !c->snapshot)
 		kernel_order_samples(&c->conn, c->session->samples);
+	c->conn.max_queued_bytes = c->conn.n_queued_bytes + QUEUE_MAX;
 }
 
 static uint64_t count_sets(const struct session *s)
