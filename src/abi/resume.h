@@ -54,7 +54,8 @@ struct ky_resume_session {
 	/*
 	 * The number of RING_SET orders that the session daemon has sent to the present consumer,
 	 * or is about to send. The daemon writes it before an application can record into the set,
-	 * so a consumer that has received as many knows all rings that can have records.
+	 * so a consumer that has received as many knows all rings that can have records. While
+	 * there is no daemon, the consumer replaces the number by that of the orders it received.
 	 */
 	uint64_t n_sets;
 	/*

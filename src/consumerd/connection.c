@@ -108,6 +108,8 @@ static void call_due(struct ky_timer *t)
 		ky_info("another session daemon has connected");
 		c->session->unattended_ns += ky_loop_now_ns() - c->session->orphaned_ns;
 		c->session->orphaned_ns = 0;
+		/* The orders that waited in the dead daemon's queue do not come any more. */
+		c->session->n_sets = c->n_sets;
 		retirement_repeat(c);
 		report_damage_again(c);
 		report_stats(c, 0);

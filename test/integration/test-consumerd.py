@@ -269,6 +269,9 @@ class Consumer:
         """Stores the number of ring sets that the consumer is sent (src/abi/resume.h)."""
         os.pwrite(self.memory, struct.pack("<Q", n), 88)
 
+    def announced(self):
+        return struct.unpack("<Q", os.pread(self.memory, 8, 88))[0]
+
     def add(self, ring_set, **change):
         self.send(RING_SET, ring_set.message(**change), ring_set.fds())
 
@@ -632,6 +635,21 @@ def replace_daemon(c, path):
         c.socket.close()
         c.socket, _ = listener.accept()
     c.socket.settimeout(kymotest.TIMEOUT)
+
+
+def test_watermark_after_lost_order(k):
+    """The daemon died before it could send a set. The watermark does not wait for the set."""
+    s, path = RingSet(1), k.top / "drain.sock"
+    c = Consumer(k, k.top / "trace", rendezvous=path)
+    c.announce(2)
+    c.add(s)
+    c.flush()
+    replace_daemon(c, path)
+    c.receive(ADOPTED)
+    equal(c.announced(), 1, "sets that the consumer expects")
+    s.ring[0].write(0)
+    flush_past(c, s.now, s)
+    c.quit()
 
 
 def test_successor_reads_late(k, n=800):
