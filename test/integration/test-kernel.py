@@ -546,6 +546,21 @@ def test_statedump(k):
         check(re.search(STATE + wanted, text), f"the dump lacks {wanted}")
 
 
+def test_statedump_of_successor(k):
+    """The consumer does not take the dump of another daemon for the one that it has."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    track_and_start(k, os.getpid())
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon()
+    k.kymo("regenerate", "statedump")
+    k.kymo("destroy")
+    count = collections.Counter(name for _, name, _, _ in LINES.findall(babeltrace(out)[0]))
+    equal((count[STATE + "start"], count[STATE + "end"]), (2, 2), "dumps")
+
+
 def test_many_descriptors(k):
     """A user with very many descriptors gets only a share of the state dump, and status says so."""
     need_tracefs()

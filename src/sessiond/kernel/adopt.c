@@ -2,6 +2,7 @@
 /* Taking over the kernel channels of a predecessor's session, from its consumer. */
 #include <sys/stat.h>
 
+#include "abi/kernel.h"
 #include "kernel/format.h"
 #include "sessiond/kernel/events.h"
 #include "sessiond/kernel/kernel.h"
@@ -69,6 +70,19 @@ static int describe_events(struct kernel_set *set)
 	return 0;
 }
 
+/* Returns the number of the last state dump: the consumer takes a repeated one for known. */
+static uint32_t last_dump(const struct kernel_set *set)
+{
+	const uint64_t size = ky_kernel_cpu_size(set->main.subbuf_size);
+	struct ky_kernel_cpu cpu;
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < set->main.n_cpus; i++)
+		if (pread(set->memory_fd, &cpu, sizeof(cpu), (off_t)(i * size)) == sizeof(cpu))
+			last = KY_MAX(last, KY_MAX(cpu.slots[0].dump, cpu.slots[1].dump));
+	return (uint32_t)(last >> 32);
+}
+
 int kernel_set_adopt(struct kernel_set *set, int fds[4])
 {
 	struct env *env = set->channel->session->env;
@@ -88,8 +102,10 @@ int kernel_set_adopt(struct kernel_set *set, int fds[4])
 	set->main.free_buffer = take_fd(&fds[2]);
 	set->main.dir = take_fd(&fds[3]);
 	ret = instances_reopen(&set->main, &set->tasks, &env->kernel->fs, env->n_cpus);
-	if (!ret)
+	if (!ret) {
+		set->n_dumps = last_dump(set);
 		ret = kernel_set_follow(set);
+	}
 	if (!ret)
 		ret = find_probes(set);
 	if (!ret)
