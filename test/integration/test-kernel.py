@@ -215,6 +215,28 @@ def test_daemon_killed(k):
     check_gone(instances)
 
 
+def test_killed_before_enabled(k):
+    """The daemon is killed when its journal has a rule that the kernel does not have yet."""
+    need_tracefs()
+    k.start_daemon()
+    begin(k, "--syscall", "write")
+    track_and_start(k, os.getpid())
+    enabled = INSTANCES / own_instances(k)[0] / "events/sched/sched_process_exec/enable"
+    (consumer,) = consumers(k)
+    kymotest.stop(consumer)
+    rule = ("--no-sessiond", "enable-event", "-k", "sched_process_exec")
+    command = subprocess.Popen([kymotest.CLI, *rule], env=k.env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    k.started.append(command)
+    wait_for(lambda: "sched_process_exec" in (k.rundir / "sessions" / "s").read_text(), "the rule")
+    k.daemon.kill()
+    k.daemon.wait()
+    command.wait(kymotest.TIMEOUT)
+    equal(enabled.read_text(), "0\n", "whether the kernel records the event")
+    os.kill(consumer, signal.SIGCONT)
+    k.start_daemon()
+    equal(enabled.read_text(), "1\n", "whether the kernel records the event after the daemon's restart")
+
+
 def test_all_killed(k):
     """Daemon and consumer are killed: the next daemon removes what they have left."""
     need_tracefs()

@@ -124,6 +124,21 @@ int kernel_set_adopt_cpu(struct kernel_set *set, uint32_t cpu, int fds[3])
 	return 0;
 }
 
+/*
+ * The predecessor may have been killed between its journal's entry and the change in the kernel.
+ * The filter is written again.
+ */
+static void find_state(const struct kernel_set *set, struct kernel_event *e)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[TRACEFS_PATH_MAX];
+
+	snprintf(path, sizeof(path), "events/%s/%s/enable", e->system, e->name);
+	text = tracefs_read(set->main.dir, path);
+	e->enabled = text && *text == '1';
+	e->changed = true;
+}
+
 void kernel_settle(struct session *s)
 {
 	char why[KERNEL_WHY_MAX];
@@ -143,7 +158,7 @@ void kernel_settle(struct session *s)
 		if (kernel_events_update(c, why) < 0 || kernel_events_renew(c->kernel, why) < 0)
 			session_notice(s, "channel '%s': %s", c->name, why);
 		ky_list_foreach (e, &c->kernel->events, node)
-			e->enabled = e->wanted && c->kernel->recording;
+			find_state(c->kernel, e);
 		kernel_channel_apply(c);
 	}
 }
