@@ -5,6 +5,7 @@ The session daemon is killed: recording continues, and its successor takes over 
 identifiers, buffers and programs (docs/recovery.md).
 """
 
+import ctypes
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 
 import kymotest
@@ -259,6 +261,39 @@ def test_consumer_killed_afterwards(k):
     (old,) = consumers(k)
     os.kill(old, signal.SIGKILL)
     wait_for(lambda: [p for p in consumers(k) if p != old], "another consumer")
+    k.app("emit", "-n", 1000, "-p", 1)
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 2000, "events")
+
+
+def send_as(pid, message):
+    """Sends the message on the only socket of a process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd, = (int(fd.name) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir() if os.readlink(fd).startswith("socket:"))
+    process = os.pidfd_open(pid)
+    taken = libc.syscall(438, process, fd, 0)  # pidfd_getfd
+    os.close(process)
+    if taken < 0:
+        raise kymotest.Skip(f"cannot take a descriptor of another process: {os.strerror(ctypes.get_errno())}")
+    with socket.socket(fileno=taken) as s:
+        s.send(message)
+
+
+def test_one_consumer_at_a_time(k):
+    """
+    If the connection to a consumer that was taken over fails, this consumer ends before another one
+    begins.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    k.app("emit", "-n", 1000)
+    kill_daemon(k)
+    restart(k)
+    (old,) = consumers(k)
+    kymotest.stop(old)
+    send_as(old, struct.pack("<IHH", 8, 16, 0))  # STATS without contents
+    wait_for(lambda: [p for p in consumers(k) if p != old], "another consumer")
+    check(not kymotest.alive(old), "two consumers write one trace")
     k.app("emit", "-n", 1000, "-p", 1)
     k.kymo("destroy")
     equal(len(read_trace(trace)[0]), 2000, "events")

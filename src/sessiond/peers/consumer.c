@@ -388,6 +388,35 @@ void consumer_adopt(struct consumer *c, int fd)
 
 static void process_ended(struct consumer *c);
 
+static void forget_adopted(struct consumer *c)
+{
+	ky_watch_remove(&c->exit);
+	c->pidfd = ky_close(c->pidfd);
+}
+
+static void adopted_exited(struct ky_watch *w, uint32_t events)
+{
+	struct consumer *c = ky_container_of(w, struct consumer, exit);
+
+	(void)events;
+	forget_adopted(c);
+	if (!c->connected)
+		process_ended(c);
+}
+
+/* Watches a predecessor's process: while it lives, no other one may write its trace. */
+static int watch_adopted(struct consumer *c)
+{
+	int ret = c->pidfd = ky_peer_pidfd(c->conn.fd, c->process);
+
+	if (ret >= 0)
+		ret = ky_watch_add(
+			&c->session->env->loop, &c->exit, c->pidfd, EPOLLIN, adopted_exited);
+	if (ret < 0)
+		c->pidfd = ky_close(c->pidfd);
+	return KY_MIN(ret, 0);
+}
+
 static void run_restart(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
@@ -403,7 +432,7 @@ void consumer_init(
 	c->session = s;
 	c->output = output;
 	c->ops = ops;
-	c->memory_fd = -1;
+	c->memory_fd = c->pidfd = -1;
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->restart, run_restart);
 	ky_timer_init(&c->watch, run_watch);
@@ -415,6 +444,7 @@ void consumer_deinit(struct consumer *c)
 	ky_timer_cancel(&c->watch);
 	ticket_done_all(&c->tickets);
 	kill_process(c);
+	forget_adopted(c);
 	if (c->connected)
 		ky_msg_conn_deinit(&c->conn);
 	c->connected = false;
@@ -697,8 +727,12 @@ static int handle_adoption(
 		return -EBADMSG;
 	ret = session_memory_adopt(
 		c->session->shm_fd, fds[0], c->memory_file, &c->memory_fd, &memory);
-	if (ret < 0)
+	if (!ret)
+		ret = watch_adopted(c);
+	if (ret < 0) {
+		c->memory_fd = ky_close(c->memory_fd); /* it will call again */
 		return ret;
+	}
 	c->awaited = 0;
 	c->n_sets = memory.n_sets;
 	ky_cons_bounds_send(&c->conn, &c->bounds, NULL, 0);
@@ -808,7 +842,9 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	c->connected = false;
 	if (error && c->pid)
 		kill(c->pid, SIGKILL);
-	if (!c->pid && !c->awaited)
+	if (error && c->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	if (!c->pid && c->pidfd < 0 && !c->awaited)
 		process_ended(c);
 }
 

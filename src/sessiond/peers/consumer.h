@@ -53,7 +53,7 @@ struct consumer {
 	pid_t awaited;
 	uint64_t memory_file;
 	struct ky_msg_conn conn;
-	bool connected;	 /* conn is open; the consumer has ended when neither it nor pid is left */
+	bool connected;	 /* conn is open; the consumer has ended when no process is left either */
 	bool answered;	 /* this process has answered INIT */
 	bool ready;	 /* has answered INIT once, whichever process it was */
 	int memory_fd;	 /* that its processes leave to each other; -1: not made yet */
@@ -70,6 +70,8 @@ struct consumer {
 	uint64_t started_ns;
 	struct ky_timer restart;
 	pid_t process;	       /* whichever it is, also that of a predecessor */
+	int pidfd;	       /* owned: of a predecessor's process that was taken over; or -1 */
+	struct ky_watch exit;  /* of that process */
 	uint64_t asked_ns;     /* it owes answers since then; 0: none */
 	struct ky_timer watch; /* looks whether it is at work on them (consumer-health.c) */
 	bool seemed_stuck;     /* at the last look */
