@@ -544,6 +544,23 @@ def test_contexts_not_applied(k):
     check(all(f"tid = {pid}, pid = {pid}" in e.fields for e in events), f"a record lacks the context: {events[0]}")
 
 
+@kymotest.without_sanitizers
+def test_taken_over_in_part(k):
+    """
+    The successor cannot read one of the kernel's files: it drops the channel, and says so.
+    """
+    need_tracefs()
+    k.start_daemon()
+    begin(k, "--syscall", "write")
+    k.kymo("start")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon(env={"LD_PRELOAD": str(kymotest.APPS / "refuse-calls.so"), "REFUSE_FILE": "events/task/task_newtask/format"})
+    said = k.kymo("status", "s").stdout
+    check("could not take over its buffers" in said, said)
+    k.kymo("destroy")
+
+
 def test_statedump(k):
     """The state of the system is in front of the first event, and again on request."""
     need_tracefs()

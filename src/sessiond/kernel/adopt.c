@@ -54,7 +54,7 @@ static int find_probes(struct kernel_set *set)
 	return ret;
 }
 
-static int describe_events(struct kernel_set *set)
+static void describe_events(struct kernel_set *set)
 {
 	struct kernel_event *e, *tmp;
 	int ret;
@@ -67,7 +67,14 @@ static int describe_events(struct kernel_set *set)
 			kernel_event_free(e);
 		}
 	}
-	return 0;
+}
+
+/* Gives up what was taken over only in part: kernel_settle() drops the set. */
+static void give_up_set(struct kernel_set *set)
+{
+	instance_silence(&set->main);
+	instance_close(&set->main);
+	instance_close(&set->tasks);
 }
 
 /* Returns the number of the last state dump: the consumer takes a repeated one for known. */
@@ -108,10 +115,13 @@ int kernel_set_adopt(struct kernel_set *set, int fds[4])
 	}
 	if (!ret)
 		ret = find_probes(set);
-	if (!ret)
-		ret = describe_events(set);
-	set->recording = !ret && instance_is_recording(&set->main);
-	return ret;
+	if (ret < 0) {
+		give_up_set(set);
+		return ret;
+	}
+	describe_events(set);
+	set->recording = instance_is_recording(&set->main);
+	return 0;
 }
 
 int kernel_set_adopt_cpu(struct kernel_set *set, uint32_t cpu, int fds[3])
@@ -149,6 +159,9 @@ void kernel_settle(struct session *s)
 		if (!c->kernel)
 			continue;
 		if (c->kernel->main.dir < 0) {
+			session_notice(s,
+				"channel '%s': the session daemon could not take over its buffers from the predecessor: it records no more events: enable them in another channel",
+				c->name);
 			kernel_set_drop(c);
 			continue;
 		}

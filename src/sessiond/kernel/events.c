@@ -228,23 +228,36 @@ static struct kernel_event *find_event(
 	return NULL;
 }
 
-/* Makes an event of the set with the kernel's description. Returns NULL with errno set. */
-static struct kernel_event *event_new(
-	const struct kernel_set *set, const char *system, const char *name)
+/* Makes an event without the kernel's description. Returns NULL with errno set. */
+static struct kernel_event *event_alloc(const char *system, const char *name)
 {
 	struct kernel_event *e = calloc(1, sizeof(*e));
-	char path[TRACEFS_PATH_MAX];
 
 	if (!e)
 		return NULL;
 	ky_list_init(&e->node);
-	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
 	e->system = strdup(system);
 	e->name = strdup(name);
 	e->filter = strdup("");
 	e->rest = strdup("");
+	if (e->system && e->name && e->filter && e->rest)
+		return e;
+	kernel_event_free(e);
+	return NULL;
+}
+
+/* Makes an event of the set with the kernel's description. Returns NULL with errno set. */
+static struct kernel_event *event_new(
+	const struct kernel_set *set, const char *system, const char *name)
+{
+	struct kernel_event *e = event_alloc(system, name);
+	char path[TRACEFS_PATH_MAX];
+
+	if (!e)
+		return NULL;
+	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
 	e->format = tracefs_read(set->main.dir, path);
-	if (e->system && e->name && e->filter && e->rest && e->format)
+	if (e->format)
 		return e;
 	kernel_event_free(e);
 	return NULL;
@@ -430,25 +443,22 @@ int kernel_event_restore(struct kernel_set *set, const char *system, const char 
 {
 	struct kernel_event *e = find_event(set, system, name);
 
-	if (!e) {
-		e = calloc(1, sizeof(*e));
-		if (!e)
-			return -ENOMEM;
-		ky_list_append(&set->events, &e->node);
-		e->system = strdup(system);
-		e->name = strdup(name);
-		e->filter = strdup("");
-		e->rest = strdup("");
-	}
-	e->id = id;
-	e->n_contexts = n_contexts;
+	/* No other event gets the identifier, even if this one is lost. */
 	if (id <= LAST_SHORT)
 		set->fixed_used[id] = true;
 	if (id >= set->next_long)
 		set->next_long = id + 1;
 	while (set->next_short <= LAST_SHORT && set->fixed_used[set->next_short])
 		set->next_short++;
-	return e->system && e->name && e->filter && e->rest ? 0 : -ENOMEM;
+	if (!e) {
+		e = event_alloc(system, name);
+		if (!e)
+			return -ENOMEM;
+		ky_list_append(&set->events, &e->node);
+	}
+	e->id = id;
+	e->n_contexts = n_contexts;
+	return 0;
 }
 
 /* --- rules --- */

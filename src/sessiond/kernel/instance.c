@@ -364,12 +364,17 @@ int instance_remove_name(const struct tracefs *t, const char *name)
 	return t->ops->remove_dir(t->root, path);
 }
 
+void instance_silence(const struct instance *i)
+{
+	if (i->dir < 0)
+		return;
+	instance_record(i, false);
+	tracefs_write(i->dir, "events/enable", "0");
+}
+
 int instance_remove(struct instance *i, const struct tracefs *t)
 {
-	if (i->dir >= 0) {
-		instance_record(i, false);
-		tracefs_write(i->dir, "events/enable", "0");
-	}
+	instance_silence(i);
 	instance_close(i);
 	return instance_remove_name(t, i->name);
 }

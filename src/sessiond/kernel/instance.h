@@ -68,6 +68,8 @@ int instances_reopen(
 bool instance_can_map(const struct instance *i);
 /* Forgets it, but leaves it to those who have its descriptors. */
 void instance_close(struct instance *i);
+/* Ends recording, and disables the events. Does nothing to one that is closed. */
+void instance_silence(const struct instance *i);
 /*
  * Ends recording, and removes it from the kernel, with its events and their filters. Returns 0 or
  * -errno: -EBUSY if another process has a file of it open. Then it is closed all the same; its name

@@ -118,10 +118,7 @@ static void set_free(struct kernel_set *set, bool remove)
 
 	set->channel->kernel_bytes = 0;
 	if (remove && *set->main.name && kernel->fs.root >= 0) {
-		if (set->main.dir >= 0) {
-			instance_record(&set->main, false);
-			tracefs_write(set->main.dir, "events/enable", "0");
-		}
+		instance_silence(&set->main);
 		probes_remove_group(&kernel->fs, set->main.name);
 		remove_instance(kernel, &set->main);
 		remove_instance(kernel, &set->tasks);
