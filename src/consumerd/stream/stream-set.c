@@ -164,11 +164,10 @@ int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 	struct source_set *sources, struct stream_set **ret_set)
 {
 	struct stream_set *set = calloc(1, sizeof(*set));
-	int ret = -ENOMEM;
 
 	if (!set) {
 		sources->ops->free(sources);
-		return ret;
+		return -ENOMEM;
 	}
 	ky_list_init(&set->node);
 	set->id = m->set;
@@ -184,13 +183,13 @@ int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 	set->switch_ns = SWITCH_NS;
 	set->name = strdup(m->name);
 	set->streams = calloc(sources->n_max, sizeof(*set->streams));
-	if (set->name && set->streams)
-		ret = open_streams(set);
-	if (ret < 0)
+	if (!set->name || !set->streams) {
 		stream_set_free(set);
-	else
-		*ret_set = set;
-	return ret;
+		return -ENOMEM;
+	}
+	set->unopened = open_streams(set);
+	*ret_set = set;
+	return 0;
 }
 
 struct stream_set *stream_set_free(struct stream_set *set)

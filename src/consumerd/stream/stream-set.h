@@ -41,7 +41,8 @@ struct stream_set {
 
 /*
  * Makes the streams of a set that the session daemon sent. When the trace is resumed, continues its
- * files; a stream that cannot is given up. Takes `sources`, also on failure. Returns 0 or -errno.
+ * files; a stream that cannot is given up. A stream whose files cannot be opened now is tried again
+ * at each look (`unopened`). Takes `sources`, also on failure. Returns 0 or -ENOMEM.
  */
 int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 	struct source_set *sources, struct stream_set **ret_set);

@@ -431,6 +431,30 @@ static void test_set_is_written(void **state)
 	stream_set_free(set);
 }
 
+/* A consumer that has no room for a stream at its start opens the stream as soon as it has room. */
+static void test_set_begun_without_room(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct trace t;
+
+	memset(&pair, 0, sizeof(pair));
+	pair.open_error = -ENOSPC;
+	set = pair_begin(&sources, &t);
+	assert_int_equal(set->n_streams, 1);
+	assert_int_equal(set->unopened, -ENOSPC);
+	stream_set_end(set);
+	pair_round(set);
+	assert_false(stream_set_is_written(set));
+	pair.open_error = 0;
+	pair_round(set);
+	pair.pipes[1].n_waiting = 1;
+	pair_round(set);
+	assert_true(stream_set_is_written(set));
+	assert_int_equal(out.n_records, 1);
+	stream_set_free(set);
+}
+
 /* A program that writes on for ever does not keep its memory. */
 static void test_set_that_never_settles(void **state)
 {
@@ -464,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_counted_only),
 		cmocka_unit_test(test_others_file),
 		cmocka_unit_test(test_set_is_written),
+		cmocka_unit_test(test_set_begun_without_room),
 		cmocka_unit_test(test_set_that_never_settles),
 	};
 
