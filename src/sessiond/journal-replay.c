@@ -509,8 +509,8 @@ static const struct {
 	{"selected", read_selected},
 };
 
-/* The first line. A session of another format is not made. */
-static void read_session(struct env *e, const char *name, struct json_object *o)
+/* The first line. A session of another format is not made. Returns 0 or -errno. */
+static int read_session(struct env *e, const char *name, struct json_object *o)
 {
 	const struct session_spec spec = {
 		.name = name,
@@ -523,9 +523,11 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 		.gid = (gid_t)get_number(o, "gid"),
 	};
 	struct session *s;
+	int ret = get_number(o, "format") == JOURNAL_FORMAT ? session_restore(e, &spec, &s)
+							    : -EPROTONOSUPPORT;
 
-	if (get_number(o, "format") != JOURNAL_FORMAT || session_restore(e, &spec, &s) < 0)
-		return;
+	if (ret < 0)
+		return ret;
 	s->abandoned = get_number(o, "bound");
 	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
 	if (session_clock_take(&s->clock, get_string(o, "clock_values")) < 0)
@@ -533,39 +535,54 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 			"session '%s': its journal lacks the values of its clock: they are measured again",
 			name);
 	e->last_number = KY_MAX(e->last_number, (uint32_t)get_number(o, "last_number"));
+	return 0;
 }
 
-static void read_line(struct env *e, const char *name, const char *text)
+/* Returns 0, or -errno if the line's session cannot be made. */
+static int read_line(struct env *e, const char *name, const char *text)
 {
 	struct json_object *line = json_tokener_parse(text), *v;
 	struct session *s = session_find(e, name);
+	int ret = 0;
 
 	if (!s && json_object_object_get_ex(line, "session", &v))
-		read_session(e, name, v);
+		ret = read_session(e, name, v);
 	for (size_t i = 0; s && i < KY_ARRAY_SIZE(kinds); i++)
 		if (json_object_object_get_ex(line, kinds[i].kind, &v))
 			kinds[i].read(s, v);
 	json_object_put(line);
+	return ret;
 }
 
 /*
  * Reads a journal. If the file ends within a line, the daemon died while it wrote that line, and
- * nothing has relied on the line yet. Returns the offset where the last whole line ends.
+ * nothing has relied on the line yet. Sets *ret_end to the offset where the last whole line ends.
+ * Returns 0 or -errno.
  */
-static off_t read_file(struct env *e, const char *name, const char *path)
+static int read_file(struct env *e, const char *name, const char *path, off_t *ret_end)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	int ret = f ? 0 : -errno;
 	char *line = NULL;
 	size_t size = 0;
 	off_t end = 0;
 	ssize_t n;
 
-	while (f && (n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n') {
-		read_line(e, name, line);
+	while (!ret && (n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n') {
+		ret = read_line(e, name, line);
 		end += n;
 	}
+	if (!ret && !feof(f))
+		ret = -errno;
 	free(line);
-	return end;
+	*ret_end = end;
+	return ret;
+}
+
+/* Returns whether a later try may succeed: the system, or this process, has too little now. */
+static bool is_temporary(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
 static bool is_alive(pid_t pid)
@@ -573,17 +590,40 @@ static bool is_alive(pid_t pid)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Replays one session's journal. Returns whether its consumer may call. */
-static bool replay_session(struct env *e, const char *name)
+/* Continues the journal behind its last whole line. */
+static void continue_journal(struct session *s, const char *path, off_t end)
+{
+	s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+	s->journal_bytes = (uint64_t)end;
+	if (s->journal_fd >= 0 && !ftruncate(s->journal_fd, end))
+		return;
+	session_notice(s,
+		"session '%s' would not survive the session daemon again: %s: %s: destroy the session and create it again",
+		s->name, path, strerror(errno));
+	s->journal_fd = ky_close(s->journal_fd);
+}
+
+/*
+ * Replays one session's journal. Returns whether its consumer may call, or -errno if the journal
+ * cannot be read now.
+ */
+static int replay_session(struct env *e, const char *name)
 {
 	const char *path = journal_path(e, name);
-	off_t end = read_file(e, name, path);
-	struct session *s = session_find(e, name);
+	struct session *s;
+	off_t end;
+	int ret = read_file(e, name, path, &end);
 
+	if (is_temporary(ret)) {
+		ky_error(
+			"cannot read %s: %s: the daemon ends, and leaves the sessions to the next one",
+			path, strerror(-ret));
+		return ret;
+	}
+	s = session_find(e, name);
 	if (s && is_alive(recording_of(s)->consumer.awaited)) {
-		s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-		s->journal_bytes = (uint64_t)end;
-		return s->journal_fd < 0 || !ftruncate(s->journal_fd, end);
+		continue_journal(s, path, end);
+		return true;
 	}
 	if (s)
 		session_lose(s);
@@ -595,19 +635,21 @@ static bool replay_session(struct env *e, const char *name)
 	return false;
 }
 
-unsigned journal_replay(struct env *e)
+int journal_replay(struct env *e)
 {
 	DIR *dir = opendir(journal_path(e, ""));
 	const struct dirent *entry;
-	unsigned n = 0;
+	int n = 0, ret = 0;
 
 	if (!dir)
-		return 0;
+		return is_temporary(-errno) ? -errno : 0;
 	e->users.unlimited = true;
-	while ((entry = readdir(dir)))
-		if (ky_name_valid(entry->d_name))
-			n += replay_session(e, entry->d_name);
+	while (ret >= 0 && (entry = readdir(dir)))
+		if (ky_name_valid(entry->d_name)) {
+			ret = replay_session(e, entry->d_name);
+			n += ret > 0;
+		}
 	e->users.unlimited = false;
 	closedir(dir);
-	return n;
+	return ret < 0 ? ret : n;
 }

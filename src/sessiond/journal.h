@@ -16,9 +16,11 @@
 void journal_init(struct env *e);
 /*
  * Makes a predecessor's sessions from the files, without descriptors. Returns the number of the
- * sessions whose consumer may still run. Logs the others, and forgets them.
+ * sessions whose consumer may still run. Logs the others, and forgets them. Returns -errno if it
+ * has too little memory or too few descriptors to read a journal: that one stays for another
+ * daemon.
  */
-unsigned journal_replay(struct env *e);
+int journal_replay(struct env *e);
 
 /* --- for journal.c and journal-replay.c alone --- */
 

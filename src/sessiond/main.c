@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 	}
 	if (!ret)
 		ret = d.error;
-	if (d.env.handing_over && d.n_unready) {
+	if (!ret && d.env.handing_over && d.n_unready) {
 		ky_error("another session daemon took over before this one was ready");
 		ret = -EBUSY;
 	}

@@ -139,7 +139,10 @@ static int await_consumers(struct recovery *r)
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));
 		return ret;
 	}
-	return journal_replay(r->env) > 0;
+	ret = journal_replay(r->env);
+	/* A daemon that cannot take the sessions over leaves them to the next one. */
+	r->env->handing_over = ret < 0;
+	return KY_MIN(ret, 1);
 }
 
 int recover_begin(struct recovery *r, struct op *op)

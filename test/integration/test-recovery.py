@@ -881,6 +881,34 @@ def test_changes_that_were_not_applied(k):
     equal(["vpid" in str(event.fields) for event in read_trace(trace)[0]], [False, True, True], "events with the context")
 
 
+@kymotest.without_sanitizers
+def test_unreadable_journal(k):
+    """
+    A successor that cannot open a journal for now ends, or reads it: no session is lost. Each call
+    fails once.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.kymo("create", "other", "-o", k.top / "other")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    said, n_ended = k.top / "failed", 0
+    for n in range(1, 100):
+        said.unlink(missing_ok=True)
+        k.daemon = k.spawn_daemon(env={"LD_PRELOAD": str(kymotest.APPS / "failing.so"), "FAIL_CALL": "fopen", "FAIL_PROGRAM": "kymo-sessiond", "FAIL_AT": str(n), "FAIL_SAY": str(said)})
+        wait_for(lambda: k.daemon.poll() is not None or k.answers(), "the successor to answer or to end")
+        n_ended += k.daemon.poll() is not None
+        kill_daemon(k)
+        if not said.read_text():
+            break
+    equal(n_ended, 2, "successors that could not open a journal")
+    restart(k)
+    equal(sorted(s["name"] for s in k.request(command="list")["sessions"]), ["other", "s"], "sessions")
+    k.app("emit", "-n", 100, "-p", 1)
+    k.kymo("destroy", "--all")
+    kymotest.check_counts(k, trace, 200)
+
+
 def test_damaged_journal(k):
     """The successor skips lines of the journal that are invalid or truncated."""
     k.start_daemon()

@@ -22,6 +22,7 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -154,6 +155,7 @@ EXPORT void *realloc(void *p, size_t size)
 }
 
 FAILING(char *, strdup, (const char *s), (s), ENOMEM, NULL)
+FAILING(FILE *, fopen, (const char *path, const char *mode), (path, mode), EMFILE, NULL)
 FAILING(void *, mmap, (void *at, size_t size, int prot, int flags, int fd, off_t offset),
 	(at, size, prot, flags, fd, offset), ENOMEM, MAP_FAILED)
 FAILING(int, madvise, (void *at, size_t size, int advice), (at, size, advice), EINVAL, -1)
