@@ -148,7 +148,7 @@ ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_
 	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
 }
 
-static bool in_reserve(int fd)
+bool ky_fd_in_reserve(int fd)
 {
 	struct rlimit lim;
 
@@ -199,7 +199,7 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 			return;
 		}
 		peer.uid = KY_LOG_NOBODY;
-		if (peer_of(fd, &peer) < 0 || in_reserve(fd)) {
+		if (peer_of(fd, &peer) < 0 || ky_fd_in_reserve(fd)) {
 			ky_log_set_cause(peer.uid);
 			ky_warning("connection refused: too many open files");
 			ky_log_set_cause(KY_LOG_NOBODY);
@@ -280,7 +280,7 @@ int ky_peer_pidfd(int fd, pid_t pid)
 	if (pidfd < 0)
 		return pid > 0 ? -errno : -ENOENT;
 	fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-	if (!in_reserve(pidfd))
+	if (!ky_fd_in_reserve(pidfd))
 		return pidfd;
 	ky_close(pidfd);
 	return -EMFILE;

@@ -9,9 +9,13 @@
 
 #include "svc/loop.h"
 
-/* Descriptors that listeners leave free, so that a crowd on one socket does not close the others.
+/*
+ * Descriptors that listeners and ring sets leave free, so that a crowd on one socket does not close
+ * the others, and each ring set can be sent to its consumer.
  */
 #define KY_LISTENER_RESERVE 64
+/* Returns whether the descriptor is one of these. A process that may open few has no reserve. */
+bool ky_fd_in_reserve(int fd);
 
 /* The process that connected, as the kernel reports it. */
 struct ky_peer {

@@ -161,6 +161,36 @@ def test_descriptors(k, n=12):
         k.finish(app)
 
 
+@kymotest.without_sanitizers
+def test_no_descriptors_left(k, n=41):
+    """
+    A second channel needs more descriptors than the daemon may have: its last sets are refused. The
+    consumer goes on, and the first channel loses nothing.
+    """
+    small = (*OWN, "--subbuf-size=4K", "--num-subbuf=2")
+    k.start_daemon(wrap=["prlimit", "--nofile=256:256"])
+    trace = k.record("emit:*", channel=small)
+    apps = [k.spawn("emit", "-n", 1, "-p", p, "-w") for p in range(n)]
+    for app in apps:
+        k.expect(app, "ready")
+    before = consumer(k)
+    k.kymo("enable-channel", "-s", "s", "second", *small)
+    k.kymo("enable-event", "-s", "s", "-c", "second", "emit:*")
+    said = k.kymo("status", "s").stdout
+    check("channel 'second': cannot record" in said and "Too many open files" in said, said)
+    for app in apps:
+        k.let_go(app)
+        k.read_until(app, "done")
+        k.let_go(app)
+        k.finish(app)
+    equal(consumer(k), before, "the consumer")
+    k.kymo("destroy", "s")
+    events = kymotest.read_trace(trace)[0]
+    seen = {kymotest.integers(e)["process"] for e in events}
+    equal(seen, set(range(n)), "processes in the trace")
+    check(n < len(events) < 2 * n, f"{len(events)} events in two channels")
+
+
 def test_short_processes(k):
     """Many processes have exited: no descriptor of theirs is left, no mapping, and no memory."""
     k.start_daemon()

@@ -11,6 +11,7 @@
 
 #include "abi/resume.h"
 #include "svc/shm-dir.h"
+#include "svc/unix.h"
 
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CPUS_MAX 65536
@@ -127,6 +128,8 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir
 	if (ret >= 0)
 		ret = m->consumed_fd = memory_make(
 			dir, consumed, "kymo-consumed", consumed_size, NULL, 0);
+	if (ret >= 0 && ky_fd_in_reserve(m->consumed_fd))
+		ret = -EMFILE;
 	if (ret < 0) {
 		ring_memory_close(m);
 		ring_memory_remove(dir, number);

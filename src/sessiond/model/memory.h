@@ -30,7 +30,8 @@ int memory_open_read_only(int fd);
 
 /*
  * Makes the memory of set `number`, of the trace with this UUID, and fills in its header. Returns 0
- * or -errno. After an error nothing is left.
+ * or -errno: -EMFILE also if only reserved descriptors are free (svc/unix.h), because the daemon
+ * needs some to send the set to a consumer. After an error nothing is left.
  */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
 	const uint64_t uuid[2]);
