@@ -169,6 +169,31 @@ def test_little_address_space(k):
 
 
 @without_sanitizers
+def test_no_address_space_left(k, n=24):
+    """
+    Programs have more buffers than the consumer has address space for: the last sets are refused.
+    The consumer goes on, and the programs before them lose nothing.
+    """
+    k.start_daemon("--max-memory-per-user=4G", wrap=limited(f"--as={512 << 20}"))
+    trace = k.record("emit:*", channel=("--buffers=process", f"--subbuf-size={(8 << 20) // os.cpu_count() // 4096 * 4096}", "--num-subbuf=4"))
+    before = kymotest.consumers(k)
+    apps = [k.spawn("emit", "-n", 1, "-p", p, "-w") for p in range(n)]
+    for app in apps:
+        k.expect(app, "ready")
+    said = k.kymo("status", "s").stdout
+    check("Cannot allocate memory" in said, said)
+    n_made = ring_sets(k)[0]["count"]
+    check(5 < n_made < n, f"{n_made} programs have buffers")
+    for app in apps:
+        k.let_go(app)
+        k.read_until(app, "done")
+        k.let_go(app)
+        k.finish(app)
+    equal(kymotest.consumers(k), before, "the consumer")
+    equal(len(stop_and_check(k, trace, 0)), n_made, "events, one of each program that has buffers")
+
+
+@without_sanitizers
 def test_daemon_without_memory(k):
     """
     A daemon without memory reports it to the affected users, and works when it has memory again.

@@ -298,6 +298,25 @@ static int ask_observers(struct ring_set *set, size_t hook)
 	return ret;
 }
 
+/*
+ * Returns whether the consumer has address space for the set beside the session's other ones. It
+ * has the daemon's limit, and needs a quarter of it for everything else.
+ */
+static bool consumer_can_map(const struct ring_set *set)
+{
+	uint64_t sum = set->geometry.total_size, max = space_max();
+	const struct ring_set *other;
+	const struct channel *c;
+
+	if (max == UINT64_MAX)
+		return true;
+	ky_list_foreach (c, &set->channel->session->channels, node)
+		ky_list_foreach (other, &c->sets, node)
+			if (other->memory.rings_fd >= 0)
+				sum += other->geometry.total_size;
+	return sum <= max * SPACE_PART / 4 * 3;
+}
+
 static int make_memory(struct ring_set *set)
 {
 	struct channel *c = set->channel;
@@ -322,6 +341,8 @@ static int make_memory(struct ring_set *set)
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);
+	if (!ret && !consumer_can_map(set))
+		ret = -ENOMEM;
 	if (!ret)
 		ret = ask_observers(set, offsetof(struct observer, set_wanted));
 	return ret < 0 ? ret
