@@ -19,6 +19,11 @@ static struct message *message_free(struct message *m)
 	return NULL;
 }
 
+static bool has_all_texts(const struct message *m)
+{
+	return m->session && m->trigger && m->when && m->text && m->output;
+}
+
 /* Drops the user's oldest messages. */
 static void limit_messages(struct peers *p, uid_t uid)
 {
@@ -48,8 +53,7 @@ void message_add(const struct message_source *from, enum message_kind kind, cons
 	ky_info("session '%s': trigger '%s': %s", from->session->name, from->trigger, text);
 	if (!m)
 		return;
-	*m = (struct message){.number = ++e->peers->last_message,
-		.kind = kind,
+	*m = (struct message){.kind = kind,
 		.uid = from->session->uid,
 		.ns = ky_clock_ns(CLOCK_REALTIME),
 		.session = strdup(from->session->name),
@@ -59,6 +63,12 @@ void message_add(const struct message_source *from, enum message_kind kind, cons
 		.output = strdup(output),
 		.n_fired = from->n_fired,
 		.n_left_out = from->n_left_out};
+	ky_list_init(&m->node);
+	if (!has_all_texts(m)) {
+		message_free(m);
+		return;
+	}
+	m->number = ++e->peers->last_message;
 	ky_list_append(&e->peers->messages, &m->node);
 	limit_messages(e->peers, m->uid);
 	OBSERVE(e, message_added, e);

@@ -36,7 +36,9 @@ struct message_source {
 };
 
 struct message_source message_source_of(const struct trigger *t);
-/* Logs the message and adds it. output: of the snapshot, or "". */
+/*
+ * Logs the message and adds it, unless there is no memory left. output: of the snapshot, or "".
+ */
 void message_add(const struct message_source *from, enum message_kind kind, const char *output,
 	const char *fmt, ...) KY_PRINTF(4, 5);
 
