@@ -71,7 +71,7 @@ static enum outcome finish_adding(struct request *r)
 	json_object_object_get_ex(r->reply, "trigger", &trigger);
 	json_object_object_get_ex(trigger, "name", &name_of);
 	name = json_object_get_string(name_of);
-	t = r->session ? recording_find_trigger(r->session, name) : NULL;
+	t = r->session && name ? recording_find_trigger(r->session, name) : NULL;
 	if (t && !firing_is_possible(t))
 		reply_note(r,
 			t->spec.condition.kind == WHEN_SPAN
