@@ -22,7 +22,8 @@
 
 static struct env *env; /* that is observed */
 static struct ky_job compacting;
-static int *compact_error; /* while a journal is being compacted; else NULL */
+static int *compact_error;    /* while a journal is being compacted; else NULL */
+static unsigned int left_out; /* values, when the line was begun (control/json.h) */
 
 /*
  * Returns the path of a session's journal, or of the directory if the name is "", in one static
@@ -55,7 +56,6 @@ static void journal_end(struct session *s)
 /* Writes the line as a whole. Returns 0, -EFBIG at JOURNAL_MAX, or -EIO. */
 static int write_line(struct session *s, struct json_object *line)
 {
-	static unsigned int left_out;
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
 	struct iovec v[] = {{(void *)text, text ? strlen(text) : 0}, {(void *)"\n", 1}};
 
@@ -94,10 +94,17 @@ static void add_number(struct json_object *o, const char *name, uint64_t value)
 	json_add(o, name, json_object_new_uint64(value));
 }
 
+/* A line to fill in. write_line() examines what is left out from here on. */
+static struct json_object *begin_line(void)
+{
+	json_is_incomplete(&left_out);
+	return json_object_new_object();
+}
+
 /* A line { kind: { } }, and what is inside to fill in. */
 static struct json_object *new_line(const char *kind, struct json_object **ret_inside)
 {
-	struct json_object *line = json_object_new_object();
+	struct json_object *line = begin_line();
 
 	*ret_inside = NULL;
 	json_add(line, kind, json_object_new_object());
@@ -191,7 +198,7 @@ const char *const journal_states[] = {"stopped", "started", "paused", "ending"};
 
 static void write_state_of(struct session *s, enum session_state state)
 {
-	struct json_object *line = json_object_new_object();
+	struct json_object *line = begin_line();
 
 	add_string(line, "state", journal_states[state]);
 	append_line(s, line);

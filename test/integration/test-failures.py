@@ -216,6 +216,22 @@ def test_files_are_removed(k):
     check(n > 5, "hardly a call was made to fail")
 
 
+def test_journal_outlives_replies(k):
+    """A reply that is incomplete for lack of memory does not end a session's journal."""
+    for n in itertools.count(1000):  # then it fails in a status, or in the request for one
+        k.start_daemon(env=failing(k, n, FAIL_PROGRAM="kymo-sessiond", FAIL_IN="libjson-c", FAIL_CALL="strdup"))
+        k.record(session=f"s{n}")
+        check(not failed(k), "the call has failed too early")
+        while not failed(k):
+            reply = k.request(command="status", session=f"s{n}")
+        k.ask("enable-event", session=f"s{n}", patterns=["x:*"])
+        check((k.rundir / "sessions" / f"s{n}").exists(), "the session has lost its journal")
+        k.ask("destroy", session=f"s{n}")
+        k.stop_daemon()
+        if "no memory left for its answer" in reply["error"]:
+            break
+
+
 def test_consumer(k):
     sweep_daemon(k, "kymo-consumerd")
 
