@@ -15,6 +15,7 @@
 #include "svc/log.h"
 
 #define NAME	    "agentd"
+#define ENDED	    "kymo-" NAME " ended"
 #define PORT_FILE   "/.lttng/agent.port"
 #define ROOT_FILE   "/run/lttng/agent.port"
 #define EXIT_MS	    500
@@ -145,18 +146,24 @@ static void agents_handle(struct agents *a, struct agents_message *m, size_t siz
 	}
 }
 
-static void agents_readable(struct ky_watch *w, uint32_t events)
+/* Handles a message, or the end. Returns whether there was one. */
+static bool agents_receive(struct agents *a)
 {
-	struct agents *a = ky_container_of(w, struct agents, watch);
 	struct agents_message m;
 	ssize_t n = recv(a->fd, &m, sizeof(m), MSG_DONTWAIT);
 
 	if (n < 0 && errno == EAGAIN)
-		return;
+		return false;
 	if (n < (ssize_t)sizeof(m.kind))
-		agents_fail(a, "kymo-" NAME " ended");
+		agents_fail(a, ENDED);
 	else
 		agents_handle(a, &m, (size_t)n - sizeof(m.kind));
+	return true;
+}
+
+static void agents_readable(struct ky_watch *w, uint32_t events)
+{
+	agents_receive(ky_container_of(w, struct agents, watch));
 }
 
 /* Returns the file where programs of this daemon look for the port. */
@@ -181,7 +188,7 @@ static void agents_send(struct agents *a, enum agent_message kind, const void *m
 	const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
 
 	/* If the buffer is full, the process hangs: it is killed, and started again. */
-	if (a->fd >= 0 && sendmsg(a->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (a->fd >= 0 && sendmsg(a->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && a->pid)
 		kill(a->pid, SIGKILL);
 }
 
@@ -262,7 +269,10 @@ void agents_reap(struct agents *a)
 		a->state = AGENTS_NONE;
 		agents_update(a);
 	} else if (a->state != AGENTS_FAILED && a->state != AGENTS_NONE) {
-		agents_readable(&a->watch, EPOLLIN); /* its last words */
+		while (a->fd >= 0 && agents_receive(a)) /* its last words */
+			;
+		if (a->fd >= 0)
+			agents_fail(a, ENDED);
 	}
 }
 
