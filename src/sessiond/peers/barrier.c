@@ -251,8 +251,11 @@ struct ticket *ticket_new(
 {
 	struct ticket *t = calloc(1, sizeof(*t));
 
-	if (!t)
+	if (!t) {
+		if (barrier)
+			barrier->timed_out = true;
 		return NULL;
+	}
 	t->peer = peer;
 	t->kind = kind;
 	t->key = key;

@@ -43,7 +43,7 @@ struct barrier {
 	uint64_t examined_ns; /* when checked_silent was set */
 	bool armed;
 	bool checked_silent; /* peers that have not replied were examined since the last reply */
-	bool timed_out;	     /* some peers have not replied */
+	bool timed_out;	     /* some peers have not replied, or were not asked */
 	struct op *op;
 };
 
@@ -84,7 +84,7 @@ void barrier_deinit(struct barrier *b);
 
 /*
  * Adds a reply that the peer has to send. barrier may be NULL. Returns NULL if allocation fails;
- * the caller then proceeds without waiting.
+ * the barrier then does not wait for the reply, and completes as if the peer had not sent it.
  */
 struct ticket *ticket_new(
 	struct ky_list *peer, enum ticket_kind kind, uint32_t key, struct barrier *barrier);

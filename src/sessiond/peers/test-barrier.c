@@ -41,6 +41,16 @@ static struct ky_list peer = KY_LIST_INIT(peer);
 static unsigned n_done;
 static int last_status;
 
+static bool no_memory; /* calloc() fails */
+
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(n, size);
+}
+
 static void done(struct op *op, int status, const char *message)
 {
 	n_done++;
@@ -110,6 +120,21 @@ static void test_peer_goes(void **state)
 	arm_barrier(2, TIMEOUT_NS);
 	ticket_done_all(&peer);
 	run_barrier(false);
+}
+
+/* A peer that cannot be asked has not replied. */
+static void test_no_memory(void **state)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		arm_barrier(n, TIMEOUT_NS);
+		no_memory = true;
+		assert_null(ticket_new(&peer, TICKET_ACK, 1, NULL));
+		assert_null(ticket_new(&peer, TICKET_ACK, 1, &barrier));
+		no_memory = false;
+		ticket_done(ticket_find(&peer, TICKET_ACK, 0));
+		run_barrier(true);
+		assert_int_equal(now_ns, KY_NS_PER_MS);
+	}
 }
 
 static void test_silence(void **state)
@@ -509,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_all_answer),
 		cmocka_unit_test(test_last_reply),
 		cmocka_unit_test(test_peer_goes),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_replies_extend),
 		cmocka_unit_test(test_trusted_peer),
