@@ -579,7 +579,10 @@ static bool stays(const struct session *s, const char *line)
 	       (is_kind(line, "withdrawn") && has_memory(s, line, "\"set\":"));
 }
 
-/* Copies the lines that stay from the journal at `path` to `to`. Returns 0 or -errno. */
+/*
+ * Copies the lines that stay from the journal at `path` to `to`. Returns 0, or -EIO if any may be
+ * missing: getline() ends without memory, too.
+ */
 static int copy_lines(const struct session *s, const char *path, FILE *to)
 {
 	_cleanup_fclose_ FILE *from = fopen(path, "re");
@@ -591,7 +594,7 @@ static int copy_lines(const struct session *s, const char *path, FILE *to)
 		if (n > 2 && line[n - 1] == '\n' && stays(s, line))
 			fwrite(line, 1, (size_t)n, to);
 	free(line);
-	return !from || ferror(from) || fflush(to) ? -EIO : 0;
+	return !from || !feof(from) || fflush(to) || ferror(to) ? -EIO : 0;
 }
 
 /* Fills s->journal_fd, a new file. Returns 0 or -errno. */
