@@ -110,6 +110,7 @@ int kymo_ctl_reopen(struct kymo_ctl *ctl)
 {
 	ctl->fd = ky_close(ctl->fd);
 	ctl->in.len = 0;
+	ctl->in.error = 0;
 	if (ctl->by_default)
 		return open_default(ctl);
 	ctl->fd = connect_to(ctl->rundir);
@@ -297,15 +298,21 @@ int kymo_ctl_call(struct kymo_ctl *ctl, const char *command, const struct kymo_v
 
 /* --- messages of triggers --- */
 
+/* Returns NULL if there is no memory for all of them. */
 static struct kymo_value *watch_params(const struct kymo_ctl *ctl, const struct kymo_value *reply)
 {
 	struct kymo_value *params = kymo_value_new();
+	int r = params ? 0 : -ENOMEM;
 
-	if (params && ctl->watched)
-		kymo_value_set_string(params, "session", ctl->watched);
-	if (params && reply)
-		kymo_value_set_u64(params, "after", kymo_value_u64(kymo_value_get(reply, "last")));
-	return params;
+	if (!r && ctl->watched)
+		r = kymo_value_set_string(params, "session", ctl->watched);
+	if (!r && reply)
+		r = kymo_value_set_u64(
+			params, "after", kymo_value_u64(kymo_value_get(reply, "last")));
+	if (!r)
+		return params;
+	kymo_value_free(params);
+	return NULL;
 }
 
 /* Requests the messages after those of the reply. */

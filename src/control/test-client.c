@@ -160,6 +160,34 @@ static void test_too_long(void **state)
 	free(text);
 }
 
+/* A reply beyond the limit makes the connection unusable, but not the next one. */
+static void test_reopen(void **state)
+{
+	static const char *const good[] = {"{\"ok\":true}\n", NULL};
+	static const char *endless[66];
+	char *part = calloc(1, (1u << 20) + 1);
+	struct kymo_value *reply = NULL;
+	struct kymo_ctl *ctl = NULL;
+	struct server s;
+
+	memset(part, 'x', 1u << 20);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(endless) - 1; i++)
+		endless[i] = part;
+	start_server(&s, endless, false);
+	assert_int_equal(kymo_ctl_open(s.dir, &ctl), 0);
+	assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, &reply), -EMSGSIZE);
+	pthread_join(s.thread, NULL);
+	s.pieces = good;
+	assert_int_equal(pthread_create(&s.thread, NULL, serve_one_client, &s), 0);
+	assert_int_equal(kymo_ctl_reopen(ctl), 0);
+	assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, &reply), 0);
+	assert_true(kymo_reply_ok(reply));
+	kymo_value_free(reply);
+	kymo_ctl_close(ctl);
+	end_server(&s);
+	free(part);
+}
+
 static void test_no_daemon(void **state)
 {
 	struct kymo_ctl *ctl = NULL;
@@ -207,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_bad_replies),
 		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_reopen),
 		cmocka_unit_test(test_no_daemon),
 		cmocka_unit_test(test_values),
 	};
