@@ -758,6 +758,7 @@ int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
 	struct rule *r;
 	int ret;
 
+	*why = '\0';
 	ky_list_foreach (r, &c->rules, node) {
 		r->n_matched = 0;
 		free(r->mismatch);
@@ -768,6 +769,8 @@ int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
 	if (ret < 0)
 		snprintf(
 			why, KERNEL_WHY_MAX, "cannot list the kernel's events: %s", strerror(-ret));
+	else if (u.error < 0 && !*why)
+		snprintf(why, KERNEL_WHY_MAX, "cannot define a probe: %s", strerror(-u.error));
 	return ret < 0 ? ret : u.error;
 }
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel channels when memory runs out. */
+#include "sessiond/kernel/kernel.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sessiond/kernel/events.h"
+
+static struct env env;
+static struct kernel kernel;
+static struct session session;
+static struct channel channel;
+static struct kernel_set set;
+static struct rule rule;
+static bool no_memory; /* strdup() fails */
+
+char *__wrap_strdup(const char *s);
+char *__real_strdup(const char *s);
+
+char *__wrap_strdup(const char *s)
+{
+	return no_memory ? NULL : __real_strdup(s);
+}
+
+static int setup(void **state)
+{
+	env_init(&env);
+	kernel_init(&kernel, &env);
+	session = (struct session){.env = &env, .name = (char *)"s", .state = SESSION_STARTED};
+	ky_list_init(&session.channels);
+	ky_list_init(&session.notices);
+	channel = (struct channel){
+		.session = &session, .name = (char *)"c", .kernel = &set, .enabled = true};
+	ky_list_append(&session.channels, &channel.node);
+	ky_list_init(&channel.rules);
+	rule = (struct rule){.pattern = (char *)"p", .kind = RULE_PROBE, .enabled = true};
+	ky_list_append(&channel.rules, &rule.node);
+	set = (struct kernel_set){.channel = &channel};
+	ky_list_init(&set.events);
+	instance_init(&set.main);
+	instance_init(&set.tasks);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct notice *n, *tmp;
+
+	ky_list_foreach_safe (n, tmp, &session.notices, node) {
+		free(n->text);
+		free(n);
+	}
+	tracker_deinit(&session.trackers[TRACK_PID]);
+	kernel_deinit(&kernel);
+	return 0;
+}
+
+static void test_no_memory_for_probe(void **state)
+{
+	char top[] = "/tmp/kymo-test-kernel-XXXXXX", why[KERNEL_WHY_MAX] = "old";
+	int fd;
+
+	assert_non_null(mkdtemp(top));
+	kernel.fs.root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(kernel.fs.root, "available_events", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	rule.probe = (char *)"p:p /bin/x:0x1\n";
+	no_memory = true;
+	assert_int_equal(kernel_events_update(&channel, why), -ENOMEM);
+	no_memory = false;
+	assert_string_equal(why, "cannot define a probe: Cannot allocate memory");
+	unlinkat(kernel.fs.root, "available_events", 0);
+	rmdir(top);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_no_memory_for_probe, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
