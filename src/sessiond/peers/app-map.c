@@ -180,23 +180,38 @@ static int register_event(struct app_set *as, struct event_desc *d, struct set_e
 	return 0;
 }
 
-/* The program has the filter before an event is said to need it. */
-static void post_filter(struct app_set *as, const struct filter *f)
+/*
+ * Sends the filter, once: the program has it before an event is said to need it. Returns 0, or
+ * -errno, after it has reported the error.
+ */
+static int post_filter(struct app_set *as, const struct filter *f)
 {
 	struct ky_app_filters m = {.set = as->set->number, .n = 1};
 	struct list l;
+	int ret;
 
 	for (uint32_t i = 0; i < as->n_known; i++)
 		if (as->known[i] == f->number)
-			return;
-	if (grow_array(as->app, &as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
-		return;
+			return 0;
+	ret = grow_array(as->app, &as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0);
+	if (ret < 0)
+		return ret;
 	as->known[as->n_known++] = f->number;
 	list_clear(&l);
 	ky_write_u32(&l.w, f->number);
 	ky_write_bytes(&l.w, (struct ky_bytes){f->program, f->len});
 	m.list = list_bytes(&l);
 	ky_app_filters_send(&as->app->conn, &m, NULL, 0);
+	return 0;
+}
+
+static int post_filters(struct app_set *as, const struct filter *const *filters, uint32_t n)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < n && !ret; i++)
+		ret = post_filter(as, filters[i]);
+	return ret;
 }
 
 static uint64_t hash_filters(const struct filter *const *filters, uint32_t n)
@@ -224,8 +239,8 @@ static void post_triggers(struct app_set *as, uint32_t index, const struct event
 		const struct trigger_spec *spec = &t->list[i]->spec;
 		const struct filter *f = spec->condition.rule->filter;
 
-		if (f)
-			post_filter(as, f);
+		if (f && post_filter(as, f) < 0)
+			return;
 		ky_write_u32(&l.w, spec->number);
 		ky_write_u32(
 			&l.w, (trigger_has_action(spec, DO_SNAPSHOT) ? KY_TRIGGER_FREEZES : 0) |
@@ -237,14 +252,12 @@ static void post_triggers(struct app_set *as, uint32_t index, const struct event
 	ky_app_triggers_send(&as->app->conn, &m, NULL, 0);
 }
 
-/* Adds the event to the list for MAP. */
+/* Adds the event to the list for MAP. The program has its filters. */
 static void put_mapping(struct app_set *as, uint32_t index, const struct set_event *e,
 	const struct filter *const *filters, uint32_t n, struct list *l)
 {
 	if (l->w.len + (4 + (size_t)n) * sizeof(uint32_t) > l->w.cap)
 		post_map(as, l);
-	for (uint32_t i = 0; i < n; i++)
-		post_filter(as, filters[i]);
 	ky_write_u32(&l->w, index);
 	ky_write_u32(&l->w, e->id);
 	ky_write_u32(&l->w, e->n_contexts);
@@ -296,7 +309,8 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	if (app_set_is_mapped(as, index) && as->filters[index] == hash)
 		return;
 	ret = register_event(as, d, &e);
-	if ((ret < 0 && ret != -EMLINK) || make_room(as, index) < 0)
+	if ((ret < 0 && ret != -EMLINK) || make_room(as, index) < 0 ||
+		(!ret && post_filters(as, filters, n) < 0))
 		return;
 	as->filters[index] = hash;
 	if (ret == -EMLINK) {
