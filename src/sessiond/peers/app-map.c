@@ -52,6 +52,11 @@ static void post_unmap(struct app_set *as, struct list *l)
 	list_clear(l);
 }
 
+static void complain_of_memory(struct app *a)
+{
+	app_complain(a, "an event is left out: the session daemon has no memory left");
+}
+
 /* Room for index + 1 entries, the new ones `fill`ed with this byte; charged to the user. */
 static int grow_array(
 	struct app *a, void *array, uint32_t *n, uint32_t index, size_t size, int fill)
@@ -70,7 +75,7 @@ static int grow_array(
 	grown = realloc(*at, want * size);
 	if (!grown) {
 		user_discharge(a->user, (want - *n) * size);
-		app_complain(a, "an event is left out: the session daemon has no memory left");
+		complain_of_memory(a);
 		return -ENOMEM;
 	}
 	memset(grown + *n * size, fill, (want - *n) * size);
@@ -103,6 +108,8 @@ static int learn_event(struct app *a, uint32_t index, struct ky_bytes bytes)
 	if (ret == -EDQUOT)
 		app_complain(
 			a, "an event is left out: applications of its user have too many events");
+	if (ret == -ENOMEM)
+		complain_of_memory(a);
 	if (ret < 0)
 		return ret;
 	ret = grow_array(a, &a->events, &a->n_events, index, sizeof(*a->events), 0);

@@ -22,6 +22,7 @@ struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struc
 	t = ticket_new(&a->tickets, kind, key, b);
 	if (!t) {
 		user_discharge(a->user, sizeof(*t));
+		ky_msg_conn_fail(&a->conn, -ENOMEM);
 		return NULL;
 	}
 	a->n_owed++;
@@ -119,16 +120,6 @@ bool app_watch_process(struct app *a)
 	return p->number;
 }
 
-static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
-{
-	if (app_watch_process(a))
-		return ring_set_of_process(kind, a->pid, a->number, a->process->image);
-	session_notice(kind->channel->session,
-		"channel '%s': application %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
-		kind->channel->name, a->name, (int)a->pid);
-	return NULL;
-}
-
 /*
  * Root's programs trust each other less than others' do: one may have given up most of its rights,
  * or run in a container. A program whose end cannot be seen shares the others' buffers.
@@ -163,24 +154,47 @@ static enum ring_room room_of(const struct app *a, const struct channel *c)
 	return a->caps & KY_CAP_ROOMY ? ROOM_MUCH : ROOM_LITTLE;
 }
 
-static void query_channel(struct app *a, struct channel *c, struct barrier *b)
+/* Returns whether the application may record into the channel. If not, a notice says why. */
+static bool can_have_buffers(struct app *a, const struct channel *c)
+{
+	if (!has_own_buffers(a, c) || app_watch_process(a))
+		return true;
+	session_notice(c->session,
+		"channel '%s': application %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
+		c->name, a->name, (int)a->pid);
+	return false;
+}
+
+/* Returns the set for the application's events; NULL if there is no memory left. */
+static struct ring_set *set_for(struct app *a, struct channel *c)
 {
 	bool per_cpu = c->buffers != BUFFERS_THREAD && a->caps & KY_CAP_RSEQ;
 	uint32_t mode = per_cpu ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
+	struct ring_set *set = replaced_set(a, c);
+
+	if (!set)
+		set = ring_set_get(
+			c, a->user->uid, a->abi_bits, mode, per_cpu ? room_of(a, c) : ROOM_TO_GROW);
+	return set && has_own_buffers(a, c)
+		       ? ring_set_of_process(set, a->pid, a->number, a->process->image)
+		       : set;
+}
+
+static void query_channel(struct app *a, struct channel *c, struct barrier *b)
+{
 	struct ring_set *set;
 
 	if (c->domain != DOMAIN_USER || !channel_is_active(c) ||
 		!app_can_be_recorded(a, c->session))
 		return;
 	app_note_left_out(a, c);
-	set = replaced_set(a, c);
-	if (!set)
-		set = ring_set_get(
-			c, a->user->uid, a->abi_bits, mode, per_cpu ? room_of(a, c) : ROOM_TO_GROW);
-	if (set && has_own_buffers(a, c))
-		set = set_of_process(a, set);
+	if (!can_have_buffers(a, c))
+		return;
+	set = set_for(a, c);
 	if (set && app_set_get(a, set))
 		query_rules(a, set->number, c, b);
+	else
+		ky_msg_conn_fail(&a->conn, -ENOMEM);
 }
 
 /*
