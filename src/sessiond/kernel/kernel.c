@@ -403,6 +403,18 @@ static int write_pids(const struct kernel_set *set, const struct tracker *t, boo
 	return ret;
 }
 
+/* Lets the kernel record, or not. Returns 0, or -errno, after it has reported the error. */
+static int switch_instance(const struct kernel_set *set, const struct instance *i, bool on)
+{
+	const struct channel *c = set->channel;
+	int ret = instance_record(i, on);
+
+	if (ret < 0)
+		session_notice(c->session, "channel '%s': the kernel does not %s recording: %s",
+			c->name, on ? "start" : "stop", strerror(-ret));
+	return ret;
+}
+
 /*
  * Narrows the instance down to processes and the children that they will have. The kernel's list
  * can grow. Anything else empties it first, and an empty list means all processes, so nothing is
@@ -411,16 +423,18 @@ static int write_pids(const struct kernel_set *set, const struct tracker *t, boo
 static void set_narrow(struct kernel_set *set, const struct tracker *to)
 {
 	bool grows = set->tracked.narrowed && to->narrowed && has_all(to, &set->tracked);
+	bool pauses = set->recording && !grows;
 	int ret = 0;
 
 	if (set->tracked.narrowed == to->narrowed && has_all(to, &set->tracked) &&
 		has_all(&set->tracked, to))
 		return;
-	if (set->recording && !grows)
-		instance_record(&set->main, false);
-	ret = write_pids(set, to, grows);
-	if (set->recording && !grows)
-		instance_record(&set->main, true);
+	if (pauses)
+		ret = switch_instance(set, &set->main, false);
+	if (!ret)
+		ret = write_pids(set, to, grows);
+	if (pauses)
+		set->recording = !switch_instance(set, &set->main, true);
 	tracker_deinit(&set->tracked);
 	if (!ret)
 		ret = tracker_copy(&set->tracked, to);
@@ -456,11 +470,11 @@ static void set_record(struct kernel_set *set)
 	set_stacks(set);
 	kernel_events_apply(set);
 	set_narrow(set, &set->channel->session->trackers[TRACK_PID]);
-	instance_record(&set->tasks, true);
+	switch_instance(set, &set->tasks, true);
 	statedump_threads(set, report_threads, NULL);
 	begin = ky_clock_read(set->channel->session->clock.clock);
 	statedump_begin(set, begin);
-	set->recording = !instance_record(&set->main, true);
+	set->recording = !switch_instance(set, &set->main, true);
 	statedump_send(set);
 }
 
@@ -511,8 +525,8 @@ static void set_stop(struct kernel_set *set)
 	static const struct tracker all;
 
 	check_clock(set);
-	instance_record(&set->main, false);
-	instance_record(&set->tasks, false);
+	switch_instance(set, &set->main, false);
+	switch_instance(set, &set->tasks, false);
 	set->recording = false;
 	/* Numbers of processes are used again. */
 	set_narrow(set, &all);

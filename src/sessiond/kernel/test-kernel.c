@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel channels when memory runs out. */
+/* Kernel channels, when the kernel's files cannot be written or memory runs out. */
 #include "sessiond/kernel/kernel.h"
 
 #include <fcntl.h>
@@ -61,6 +61,34 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool is_noted(const char *text)
+{
+	const struct notice *n;
+
+	ky_list_foreach (n, &session.notices, node)
+		if (strstr(n->text, text))
+			return true;
+	return false;
+}
+
+/* The instances have no files. */
+static void test_kernel_does_not_stop(void **state)
+{
+	set.recording = true;
+	kernel_stop(&session);
+	assert_true(is_noted("channel 'c': the kernel does not stop recording: "));
+	assert_false(set.recording);
+}
+
+static void test_kernel_does_not_start(void **state)
+{
+	set.recording = true;
+	assert_int_equal(tracker_add(&session.trackers[TRACK_PID], 1), 0);
+	kernel_apply(&session);
+	assert_true(is_noted("channel 'c': the kernel does not start recording: "));
+	assert_false(set.recording);
+}
+
 static void test_no_memory_for_probe(void **state)
 {
 	char top[] = "/tmp/kymo-test-kernel-XXXXXX", why[KERNEL_WHY_MAX] = "old";
@@ -83,6 +111,8 @@ static void test_no_memory_for_probe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kernel_does_not_stop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_does_not_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory_for_probe, setup, teardown),
 	};
 
