@@ -232,6 +232,46 @@ def test_journal_outlives_replies(k):
             break
 
 
+def count_unwanted(k, name):
+    """Returns how many events of a program are recorded that do not pass the rule's filter."""
+    k.ask("create", session=name, output=str(k.traces / name))
+    k.ask("enable-event", session=name, patterns=["emit:*"], filter="thread == 1000000")
+    k.ask("start", session=name)
+    k.app("emit", "-n", 10)
+    return k.ask("stop", session=name)["sessions"][0]["recorded"]
+
+
+def test_filters(k):
+    """Without memory for its filter, an event is left out, not recorded unfiltered."""
+    for n in itertools.count(1):
+        k.start_daemon(env=failing(k, n, FAIL_PROGRAM="kymo-sessiond", FAIL_IN="kymo-sessiond", FAIL_CALL="realloc"))
+        n_unwanted = 0
+        with contextlib.suppress(Failure, OSError):  # commands may fail
+            n_unwanted = count_unwanted(k, f"s{n}")
+        equal(n_unwanted, 0, f"unwanted events with realloc {n} failing")
+        with contextlib.suppress(OSError):
+            k.request(command="destroy", session=f"s{n}")
+        k.stop_daemon()
+        if not failed(k):
+            break
+    check(n > 20, "hardly a call was made to fail")
+
+
+def test_add_trigger(k):
+    """The daemon survives it if its reply has no room for some member."""
+    for n in itertools.count(80):  # of about 120: the first are those of "create"
+        k.start_daemon(env=failing(k, n, FAIL_PROGRAM="kymo-sessiond", FAIL_IN="libjson-c", FAIL_CALL="strdup"))
+        with contextlib.suppress(Failure):  # commands may fail
+            k.ask("create", session=f"s{n}", output="")
+            k.ask("add-trigger", session=f"s{n}", trigger="t", when="event(emit:*)", do="notify")
+        equal(k.daemon.poll(), None, f"status of the daemon with strdup {n} failing")
+        k.request(command="destroy", session=f"s{n}")
+        k.stop_daemon()
+        if not failed(k):
+            break
+    check(n > 90, "hardly a call was made to fail")
+
+
 def test_consumer(k):
     sweep_daemon(k, "kymo-consumerd")
 
