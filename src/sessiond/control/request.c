@@ -131,7 +131,7 @@ static void peers_ended(struct request_op *o, int status, const char *message)
 
 struct barrier *request_barrier(struct request *r)
 {
-	struct request_op *o = NULL;
+	struct request_op *o;
 
 	if (!r->barrier.loop) {
 		o = request_op_new(r, r->session, peers_ended);
