@@ -501,6 +501,8 @@ static int compare_stacks(struct cli *cli, const struct cli_selection *selection
 
 	if (!path)
 		path = "-";
+	if (!ky_out_may_replace(path))
+		return cli_fail(cli, "exists", "diff: %s is no regular file", path);
 	if (!strcmp(path, "-"))
 		cli->printed = true;
 	for (size_t i = 0; i < cli->args.n_pos && !r; i++)

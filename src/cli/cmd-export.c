@@ -49,14 +49,6 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
-/* A new file takes the name of an old one: that must be no device, and no link to one. */
-static bool is_special(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-}
-
 /* Tables that are written among the files of a trace would be read as such. */
 static bool is_trace(const struct cli *cli, const char *path)
 {
@@ -88,7 +80,7 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 		return cli_usage(cli, "--stacks and --symbols need --to=folded");
 	if (!strcmp(path, "-") && !f->is_stream)
 		return cli_usage(cli, "a database or a trace needs a name: -o FILE");
-	if (is_special(path))
+	if (!ky_out_may_replace(path))
 		return cli_fail(cli, "exists", "export: %s is no regular file%s", path,
 			f->is_stream ? ": -o - writes to the standard output" : "");
 	if (is_trace(cli, path))

@@ -6,6 +6,7 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/profile.h"
+#include "export/out.h"
 
 static const struct cli_option options[] = {
 	CLI_OPTION_SESSION,
@@ -54,20 +55,21 @@ static int add_all(struct cli *cli, struct kymo_ctl *ctl, struct json_object *pr
 	return code;
 }
 
+/* An old file stays if the new one cannot be written. */
 static int write_file(struct cli *cli, const char *path, const char *text)
 {
-	bool force = cli_has(cli, "force");
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
-	int error = fd < 0 || dprintf(fd, "%s\n", text) < 0 ? errno : 0;
+	struct ky_out out;
+	int r;
 
-	if (fd >= 0 && close(fd) < 0 && !error)
-		error = errno;
-	if (fd >= 0 && error && !force)
-		unlink(path);
-	if (fd < 0 && error == EEXIST)
+	if (!cli_has(cli, "force") && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return cli_fail(cli, "exists", "%s exists already: --force overwrites it", path);
-	return error ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(error))
-		     : CLI_OK;
+	if (!ky_out_may_replace(path))
+		return cli_fail(cli, "exists", "%s is no regular file", path);
+	ky_out_open(&out, path, NULL);
+	ky_buf_puts(&out.buf, text);
+	ky_buf_puts(&out.buf, "\n");
+	r = ky_out_close(&out, true);
+	return r < 0 ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(-r)) : CLI_OK;
 }
 
 static int write_profile(struct cli *cli, struct json_object *profile)

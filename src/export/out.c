@@ -2,8 +2,16 @@
 #include "export/out.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #define ENOUGH ((size_t)1 << 18) /* bytes for one write */
+
+bool ky_out_may_replace(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
 
 int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room)
 {

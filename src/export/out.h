@@ -35,6 +35,8 @@ static inline struct ky_out_room ky_out_room(double n_bytes)
 		KY_OUT_MIN + (uint64_t)KY_MIN(n_bytes * KY_OUT_PER_BYTE, 0x1p62)};
 }
 
+/* Returns whether a new file may take this name: false for a device, or a link. */
+bool ky_out_may_replace(const char *path);
 /* Opens the file. Returns 0 or a negative errno. The caller calls ky_out_close in any case. */
 int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room);
 /* Writes what is in o->buf, if there is enough. Returns o->error. */

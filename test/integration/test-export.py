@@ -487,6 +487,8 @@ def test_errors(k):
     for to in ("chrome", "perfetto", "sqlite", "csv", "folded", "ctf"):
         check("no regular file" in k.kymo("export", trace, f"--to={to}", "-o", link, status=1).stderr, f"{to} to a link")
         check(link.is_symlink(), f"{to} replaced the link")
+    check("no regular file" in k.kymo("diff", trace, trace, "--to=folded", "-o", link, status=1).stderr, "stacks to a link")
+    check(link.is_symlink(), "diff replaced the link")
 
 
 kymotest.main()

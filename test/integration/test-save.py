@@ -140,6 +140,14 @@ def test_every_option(k):
     k.kymo("save", "s", "-o", k.top / "f.json")
     k.kymo("save", "s", "-o", k.top / "f.json", status=1)
     k.kymo("save", "s", "-o", k.top / "f.json", "-f")
+    kept = (k.top / "f.json").read_text()
+    (k.top / "f.json.part").mkdir()
+    k.kymo("add-context", "-t", "vtid")
+    k.kymo("save", "s", "-o", k.top / "f.json", "-f", status=1)
+    equal((k.top / "f.json").read_text(), kept, "a file that could not be replaced")
+    (k.top / "link").symlink_to(k.top / "target")  # as /dev/stdout is one
+    k.kymo("save", "s", "-o", k.top / "link", "-f", status=1)
+    check((k.top / "link").is_symlink(), "save replaced a link")
 
 
 BAD = [
