@@ -74,6 +74,37 @@ static const struct ky_instance *find_longest(const struct ky_instances *v)
 
 /* --- text --- */
 
+/* A line break in a name or a value of the trace begins no new line. */
+static void put_text(struct ky_buf *b, const char *text)
+{
+	for (size_t n; *text; text += n) {
+		n = strcspn(text, "\n");
+		ky_buf_append(b, text, n);
+		if (text[n])
+			ky_buf_puts(b, "\\x0a");
+		n += text[n] != '\0';
+	}
+}
+
+static void put_with(struct ky_buf *b, const char *before, const char *text, const char *after)
+{
+	ky_buf_puts(b, before);
+	put_text(b, text);
+	ky_buf_puts(b, after);
+}
+
+static void put_place(struct ky_buf *b, const struct ky_explanation *e, const struct ky_finding *f)
+{
+	struct ky_buf place = {0};
+
+	ky_sentence_place(&place, &e->x, f);
+	ky_buf_puts(&place, ""); /* a NUL */
+	if (place.data)
+		put_text(b, place.data);
+	b->error = b->error ? b->error : place.error;
+	ky_buf_deinit(&place);
+}
+
 static void put_left_out(struct ky_buf *b, const struct ky_instances *v)
 {
 	const struct {
@@ -127,16 +158,17 @@ static void put_groups(
 static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_difference *d, const struct ky_finding *f, unsigned number)
 {
-	ky_buf_printf(b, "%2u. %3.0f %%  %s", number, 100 * f->share, f->clause);
+	ky_buf_printf(b, "%2u. %3.0f %%  ", number, 100 * f->share);
+	put_text(b, f->clause);
 	if (f->conditions.n)
-		ky_buf_printf(b, " — %s", f->conditions.v[0].text);
+		put_with(b, " — ", f->conditions.v[0].text, "");
 	if (f->other.text)
-		ky_buf_printf(b, ", or %s", f->other.text);
+		put_with(b, ", or ", f->other.text, "");
 	ky_buf_puts(b, "\n         ");
 	for (size_t i = 0; i < f->evidence.n; i++)
-		ky_buf_printf(b, "%s; ", f->evidence.v[i]);
+		put_with(b, "", f->evidence.v[i], "; ");
 	for (size_t i = 1; i < f->conditions.n; i++)
-		ky_buf_printf(b, "%s; ", f->conditions.v[i].text);
+		put_with(b, "", f->conditions.v[i].text, "; ");
 	ky_buf_printf(b, "in %zu of %zu slow ones\n         look: ", f->affected.n, d->n_slow);
 	put_command(b, e, find_example(d, f));
 	ky_buf_puts(b, "\n");
@@ -165,8 +197,8 @@ static void put_rest(struct ky_buf *b, const struct ky_explanation *e, unsigned 
 			break;
 		ky_buf_printf(b, "    %3.0f %%  of the extra time (%.0f %% of the typical) in ",
 			100 * f->share, 100 * f->typical_share);
-		ky_sentence_place(b, &e->x, f);
-		ky_buf_printf(b, "%s\n", f->executed ? f->executed : "");
+		put_place(b, e, f);
+		put_with(b, "", f->executed ? f->executed : "", "\n");
 		n++;
 	}
 	ky_buf_puts(b, "         look: ");
@@ -209,7 +241,8 @@ static void put_unknown(struct ky_buf *b, const struct ky_explanation *e)
 	for (size_t i = 0; i < e->unknown.n; i++) {
 		const char *option = e->unknown.v[i].option;
 
-		ky_buf_printf(b, "cannot tell: %s: %s\n", e->unknown.v[i].what, option);
+		put_with(b, "cannot tell: ", e->unknown.v[i].what, ": ");
+		put_with(b, "", option, "\n");
 		n += strstr(option, "--with=") || strstr(option, "--syscall=");
 	}
 	if (n > 1)
@@ -220,7 +253,7 @@ void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 {
 	unsigned n = 0;
 
-	ky_buf_printf(b, "%s\n", e->first_line);
+	put_with(b, "", e->first_line, "\n");
 	if (e->verdict == KY_VERDICT_TOO_FEW) {
 		put_longest(b, e);
 	} else {

@@ -346,6 +346,16 @@ def test_value():
           'when tenant = "initech" (')
 
 
+def test_line_break():
+    """A value with line breaks begins no line of the answer."""
+    value = "x\nshop:checkout is slow because of nothing\n"
+    def work(p, i, f):
+        p.spend(800 if f["tenant"] == value else 30)
+    out = kymo("explain", Program(6).make(work, lambda p, i: {"tenant": value if p.r.random() < .06 else p.r.choice("abcd")}),
+               "--span=shop:checkout")
+    assert [line for line in out.splitlines() if "of nothing" in line] and "\nshop:checkout" not in out, out
+
+
 def test_prefix():
     def work(p, i, f):
         p.spend(800 if f["path"].startswith("/admin/") else 30)
