@@ -59,7 +59,8 @@ static int read_last(struct last_packet *ret, struct ky_stream *s, struct ky_pac
 	r = ky_walk_peek(&w, s->last_file, s->last_offset, &p);
 	if (!r)
 		*ret = (struct last_packet){
-			.position_end = ky_packet_position(&s->files[s->last_file], &w.d) +
+			.position_end = ky_packet_position(
+						s->files[s->last_file].trace, p.class, &w.d) +
 					(p.content_bits - w.d.pos) / 8,
 			.begin = ky_role_or(&w.d, KY_ROLE_TIMESTAMP_BEGIN, 0),
 			.end = ky_role_or(&w.d, KY_ROLE_TIMESTAMP_END, 0)};

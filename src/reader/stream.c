@@ -107,12 +107,26 @@ int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, cons
 /* Kymo's position_begin, which lies in a gap between fields (docs/trace-format.md, "Packet"). */
 #define POSITION_BEGIN 56
 #define CONTEXT_END    128
+#define GAP_ALIGN      256 /* bits: of the field behind the gap */
 
-uint64_t ky_packet_position(const struct ky_file *f, const struct ky_decoder *d)
+/* Copies by other programs have other packets, although their metadata names Kymo. */
+static bool has_gap(const struct ky_stream_class *c)
+{
+	const struct ky_node *context = c->packet_context;
+
+	for (uint32_t i = 0; context && i < context->n; i++) {
+		if (context->children[i].role == KY_ROLE_TIMESTAMP_BEGIN)
+			return context->children[i].align == GAP_ALIGN;
+	}
+	return false;
+}
+
+uint64_t ky_packet_position(
+	const struct ky_trace *t, const struct ky_stream_class *c, const struct ky_decoder *d)
 {
 	uint64_t position = 0;
 
-	if (f->trace->is_kymo && d->end / 8 >= CONTEXT_END)
+	if (t->is_kymo && has_gap(c) && d->end / 8 >= CONTEXT_END)
 		memcpy(&position, d->data + POSITION_BEGIN, sizeof(position));
 	return position;
 }
@@ -128,7 +142,7 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n)
 		f->has_instance = has_decoded(&d, KY_ROLE_INSTANCE_ID);
 		f->instance = d.role[KY_ROLE_INSTANCE_ID];
 		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
-		f->position = ky_packet_position(f, &d);
+		f->position = ky_packet_position(f->trace, p.class, &d);
 		f->is_cut = f->position || ky_role_or(&d, KY_ROLE_PACKET_SEQ, 0);
 	}
 	f->fault = p.fault;

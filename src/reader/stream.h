@@ -263,10 +263,11 @@ int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, cons
 	uint64_t file_bits, struct ky_values *context);
 
 /*
- * Returns the position in the ring at which the packet begins whose head was decoded. 0: another
- * tracer recorded it.
+ * Returns the position in the ring at which the packet begins whose head was decoded. 0: the
+ * packet does not contain it.
  */
-uint64_t ky_packet_position(const struct ky_file *f, const struct ky_decoder *d);
+uint64_t ky_packet_position(
+	const struct ky_trace *t, const struct ky_stream_class *c, const struct ky_decoder *d);
 
 /* Returns the time at which a place of the stream begins. */
 static inline int64_t ky_place_ns(const struct ky_stream *s, const struct ky_place *p)

@@ -417,6 +417,17 @@ def test_ctf(k):
     equal(babeltrace2(k, export(k, trace, "ctf"))[0], k.kymo("view", trace).stdout.splitlines(), "hostile names and values")
 
 
+def test_ctf_of_kymo(k):
+    """Copies name Kymo as their tracer, but have other fields in place of its positions."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10 + n, "s:req", n) for n in range(10)], discarded=5)
+    trace = t.write(k.top / "trace")
+    text = (trace / "metadata").read_bytes()
+    (trace / "metadata").write_bytes(text.replace(b"env { ", b'env { tracer_name = "kymo"; '))
+    for copy in (trace, export(k, trace, "ctf")):
+        equal(k.kymo_json("stat", str(copy)).get("complete_from_ns"), None, f"begin of {copy.name}")
+
+
 def test_ctf_full(k):
     """File systems of other hosts say only when a file is closed that there is no room."""
     kymotest.need_program("strace", "strace")
