@@ -15,11 +15,16 @@ static uint64_t class_id(const struct ky_file *f)
 	return f->class ? f->class->id : UINT64_MAX;
 }
 
-/* 0: the same stream. Chunks of one trace have its UUID; without one, each directory is a trace. */
+/*
+ * 0: the same stream. Chunks of one trace have its UUID and its host: programs that were built for
+ * many hosts may have one UUID. Without a UUID, each directory is a trace.
+ */
 static int compare_identity(const struct ky_file *x, const struct ky_file *y)
 {
 	int c = ky_trace_compare_uuids(&x->trace->tsdl, &y->trace->tsdl);
 
+	if (!c)
+		c = strcmp(x->trace->host, y->trace->host);
 	if (!c && (!x->trace->tsdl.has_uuid || !x->has_instance || !y->has_instance))
 		c = strcmp(x->trace->name, y->trace->name);
 	if (!c && class_id(x) != class_id(y))

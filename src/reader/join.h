@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Some files continue each other: a stream that was cut into several files or chunks. This module
- * finds them by trace UUID, stream class and instance, and numbers streams and classes of events.
- * The number of a stream decides the order of records with equal times. Streams are numbered by
- * trace UUID, trace name, class, and path of the first file, which is also babeltrace2's order.
+ * finds them by trace UUID, host, stream class and instance, and numbers streams and classes of
+ * events. The number of a stream decides the order of records with equal times. Streams are
+ * numbered by trace UUID, trace name, class, and path of the first file, which is also
+ * babeltrace2's order.
  */
 #ifndef READER_JOIN_H
 #define READER_JOIN_H

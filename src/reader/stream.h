@@ -21,9 +21,10 @@ struct ky_inode {
 };
 
 struct ky_trace {
-	char *dir;    /* owned */
-	char *name;   /* owned: hostname and path below what was opened, for messages */
-	char *origin; /* owned: "HOST:PROCESS:(PID) ", as far as the metadata has it */
+	char *dir;	  /* owned */
+	char *name;	  /* owned: hostname and path below what was opened, for messages */
+	const char *host; /* borrowed: of the metadata, or "" */
+	char *origin;	  /* owned: "HOST:PROCESS:(PID) ", as far as the metadata has it */
 	size_t origin_len;
 	bool is_chunk;	   /* another directory has a part of the same trace */
 	bool ignores_uuid; /* no packet has the UUID of the metadata: they are read all the same */

@@ -41,16 +41,21 @@ struct ky_trace *ky_trace_free(struct ky_trace *t)
 	return NULL;
 }
 
-static char *make_name(const struct ky_tsdl *t, const char *dir, size_t root_len)
+static const char *host_of(const struct ky_tsdl *t)
 {
 	const struct ky_env *host = ky_tsdl_env(t, "hostname");
+
+	return host && host->text ? host->text : "";
+}
+
+static char *make_name(const char *host, const char *dir, size_t root_len)
+{
 	const char *below = dir + root_len;
 	char *name;
 
 	while (*below == '/')
 		below++;
-	if (asprintf(&name, "%s%s%s", host && host->text ? host->text : "",
-		    host && host->text && *below ? "/" : "", below) < 0)
+	if (asprintf(&name, "%s%s%s", host, *host && *below ? "/" : "", below) < 0)
 		return NULL;
 	return name;
 }
@@ -205,7 +210,8 @@ int ky_trace_describe(
 
 	if (e < 0)
 		return e;
-	t->name = make_name(&t->tsdl, t->dir, root_len);
+	t->host = host_of(&t->tsdl);
+	t->name = make_name(t->host, t->dir, root_len);
 	t->origin = make_origin(&t->tsdl);
 	t->json_origin = make_json_origin(&t->tsdl, t->dir, root_len);
 	if (!t->name || !t->origin || !t->json_origin)

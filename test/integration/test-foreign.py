@@ -342,6 +342,19 @@ def test_repeated(k):
     equal(len(view(k, top)[0]), 30, "events with those of a number that began again")
 
 
+def test_same_uuid(k):
+    """Programs of several hosts may have one UUID, and number their streams alike."""
+    ident = uuid.UUID(int=7)
+    for host, times in (("h", (1, 5)), ("g", (3, 4))):
+        metadata = TYPES + f'trace {{ major = 1; minor = 8; byte_order = le; uuid = "{ident}"; packet.header := struct {{ u32 magic; u8 uuid[16]; u8 stream_instance_id; }}; }};\nenv {{ hostname = "{host}"; }};\nclock {{ name = c; freq = 1000000000; }};\n' + \
+            "stream { packet.context := struct { u8 packet_seq_num; u64 timestamp_begin; }; event.header := struct { u64 timestamp; }; };\n" + ONE
+        events = b"".join(struct.pack("<QB", t, 0) for t in times)
+        write(k, host, metadata, s=MAGIC + ident.bytes + struct.pack("<BBQ", 0, 0, times[0]) + events)
+    lines, errors = view(k, k.top)
+    equal([line.split()[2] for line in lines], [b"h", b"g", b"g", b"h"], "hosts in the order of times")
+    equal(errors, "", "errors")
+
+
 def test_counts(k):
     """If a counter falls and rises, its highest value counts; one that wraps continues."""
     for name, bits, values, wanted in (("falls", 64, [5, 9, 7, 9, 12, 0, 3, 12], 12), ("wraps", 8, [250, 4, 3, 4, 10], 266), ("first", 64, [40], 40)):
