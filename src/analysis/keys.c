@@ -5,14 +5,17 @@
 
 #define MAX_FIELDS 4 /* that one name may stand for */
 
-/* Fields that a name stands for: the first one that an event has. perf names its own perf_*. */
+/*
+ * Fields that a name stands for: the first one that an event has. Contexts, because a field "tid"
+ * of sched_waking is another thread's. perf has its own perf_* among the fields.
+ */
 static const struct {
 	const char *name;
 	const char *fields[MAX_FIELDS + 1];
 } aliases[] = {
-	{"process", {"vpid", "pid", "perf_pid"}},
-	{"thread", {"vtid", "tid", "span_tid", "perf_tid"}},
-	{"cpu", {"cpu_id"}},
+	{"process", {"$ctx.vpid", "$ctx.pid", "perf_pid"}},
+	{"thread", {"$ctx.vtid", "$ctx.tid", "span_tid", "perf_tid"}},
+	{"cpu", {"$ctx.cpu_id"}},
 };
 
 static bool is_alias(const char *name)

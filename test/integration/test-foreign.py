@@ -318,6 +318,20 @@ def test_perf(k):
         equal(sorted((int(g["key"]), g["events"]) for g in groups), wanted, by)
 
 
+def test_owners(k):
+    """thread and cpu are contexts: fields of these names belong to another thread or processor."""
+    def event(number, *values):
+        return bytes([number, 7, *values])
+    events = event(0, 1) + event(1, 55) + event(2, 9) + event(3, 2)
+    metadata = TYPES + "trace { major = 1; minor = 8; byte_order = le; };\nstream { packet.context := struct { u32 content_size; u8 cpu_id; }; event.header := struct { u8 id; }; event.context := struct { u8 tid; }; };\n" + \
+        "".join(f'event {{ name = "{name}"; id = {i}; fields := struct {{ u8 {field}; }}; }};\n' for i, (name, field) in enumerate((("x", "a"), ("sched_waking", "tid"), ("power_cpu_frequency", "cpu_id"), ("y", "a"))))
+    trace = write(k, "owners", metadata, s=struct.pack("<IB", (5 + len(events)) * 8, 4) + events)
+    bare = write(k, "no-owners", metadata.replace("struct { u8 tid; }", "struct { u8 b; }").replace("u8 cpu_id; }; event", "u8 z; }; event"), s=(trace / "s").read_bytes())
+    for by, key in (("thread", "7"), ("cpu", "4")):
+        for place, wanted in ((trace, key), (bare, "-")):
+            equal([(g["key"], g["events"]) for g in k.kymo_json("stat", str(place), f"--by={by}")["groups"]], [(wanted, 4)], f"{place} by {by}")
+
+
 def test_repeated(k):
     """
     Two snapshots of one session of another tracer have some packets in common: each is read once,
