@@ -107,7 +107,11 @@ enum kymo_scope {
 
 /* Types of columns, and the best type for reading a field. */
 enum kymo_column_type {
-	KYMO_ANY = 0, /* the type that holds the field in all classes that have it */
+	/*
+	 * the type that holds the field in all classes that have it; KYMO_DOUBLE, with the nearest
+	 * values, for numbers that no type of 64 bits holds
+	 */
+	KYMO_ANY = 0,
 	KYMO_INT64 = 1,
 	KYMO_UINT64 = 2,
 	KYMO_DOUBLE = 3,
@@ -255,6 +259,12 @@ KYMO_READER_API int kymo_query_column(
 /* Returns the type of a column: that of KYMO_ANY is known after it was added. */
 KYMO_READER_API enum kymo_column_type kymo_query_column_type(
 	const struct kymo_query *query, size_t column);
+/*
+ * Leaves out values of other types than the column's, instead of converting them. Enumerations are
+ * numbers then. So three columns of one field have all its numbers without rounding. Returns
+ * -EINVAL if there is no such column.
+ */
+KYMO_READER_API int kymo_query_exact(struct kymo_query *query, size_t column);
 /* Sets whether kymo_batch_format will be used. Default: no. */
 KYMO_READER_API int kymo_query_lines(struct kymo_query *query, int wanted);
 /* Sets whether items other than events are selected, too. Default: no. */

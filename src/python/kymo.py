@@ -98,7 +98,7 @@ def load():
             ("kymo_reader_get_totals", c_void_p, POINTER(Totals)), ("kymo_reader_refresh", c_void_p),
             ("kymo_query_new", pointer, c_void_p), ("kymo_query_time", c_void_p, c_int64, c_int64),
             ("kymo_query_events", c_void_p, c_char_p), ("kymo_query_filter", c_void_p, c_char_p, POINTER(ReaderError)),
-            ("kymo_query_column", c_void_p, c_char_p, c_int, POINTER(c_size_t)), ("kymo_query_column_type", c_void_p, c_size_t),
+            ("kymo_query_column", c_void_p, c_char_p, c_int, POINTER(c_size_t)), ("kymo_query_column_type", c_void_p, c_size_t), ("kymo_query_exact", c_void_p, c_size_t),
             ("kymo_cursor_open", pointer, c_void_p), ("kymo_cursor_next", c_void_p, POINTER(POINTER(Batch))),
             ("kymo_spans_open", pointer, c_void_p, c_char_p, POINTER(ReaderError)),
             ("kymo_spans_next", c_void_p, POINTER(POINTER(SpanBatch)))):
@@ -255,9 +255,10 @@ class Reader:
 class Query:
     """A query and the columns that it returns: by name, numbers of columns or one of FIXED."""
 
-    def __init__(self, trace, patterns, names, begin, end, expression):
+    def __init__(self, trace, patterns, names, begin, end, expression, is_exact=False):
         self.handle = c_void_p()
         self.reader = trace.opened()
+        self.is_exact = is_exact  # a column may have integers beside floating-point numbers
         with self.reader.gate.shared():
             self.select(patterns, begin, end, expression)
             self.columns = [self.add(name) for name in names]
@@ -276,15 +277,22 @@ class Query:
             return name
         if name.endswith("_") and (name[:-1] in FIXED or name[:-1] in ALIASES):
             name = name[:-1]
-            return [self.add_field(name, ANY)]
-        if name in ALIASES:
+        elif name in ALIASES:
             return [self.add_field(field, INT64) for field in ALIASES[name]]
-        return [self.add_field(name, ANY)]
+        column = self.add_field(name, ANY)
+        if self.is_exact and LIB.kymo_query_column_type(self.handle, column) == DOUBLE:
+            return [self.add_exact(name, INT64), self.add_exact(name, UINT64), column]
+        return [column]
 
     def add_field(self, name, kind):
         number = c_size_t()
         check(LIB.kymo_query_column(self.handle, encode(name), kind, byref(number)), what=f"bad name of a column: {name!r}")
         return number.value
+
+    def add_exact(self, name, kind):
+        number = self.add_field(name, kind)
+        check(LIB.kymo_query_exact(self.handle, number))
+        return number
 
     def type_of(self, number):
         with self.reader.gate.shared():
@@ -412,22 +420,23 @@ class Trace:
 
     # -- events
 
-    def query(self, patterns, names, begin, end, filter):
-        return Query(self, patterns, names or ("ts", "name"), begin, end, filter)
+    def query(self, patterns, names, begin, end, filter, is_exact=False):
+        return Query(self, patterns, names or ("ts", "name"), begin, end, filter, is_exact)
 
     def events(self, patterns=None, *names, begin=None, end=None, filter=None):
         """
         Yields a tuple of the columns for each event whose name matches: "libc:*,!libc:free". begin,
         end: times. filter: an expression of kymo-filter(7). Without columns: ts, name.
         """
-        query = self.query(patterns, names, begin, end, filter)
+        query = self.query(patterns, names, begin, end, filter, is_exact=True)
         for columns in query.batches(lambda batch, _: [query.column_of(batch, column) for column in query.columns]):
             yield from zip(*columns)
 
     def batches(self, patterns=None, *names, begin=None, end=None, filter=None):
         """
         Yields for up to 4096 events a dictionary with a numpy array for each name. Numbers are not
-        copied, so they are valid until the next step and until refresh().
+        copied, so they are valid until the next step and until refresh(). A field with numbers that
+        no type of 64 bits holds is float64, with the nearest values; events() has them as they are.
         """
         import numpy
 

@@ -27,6 +27,7 @@ struct ky_trace_reader *ky_reader_inside(const struct kymo_reader *reader)
 struct column_spec {
 	char *name; /* owned */
 	enum kymo_column_type type;
+	bool is_exact; /* values of other types are left out */
 };
 
 struct kymo_query {
@@ -302,24 +303,34 @@ KYMO_READER_API int kymo_query_filter(
 	return r;
 }
 
-/* Returns the type that holds a field of one class and of the classes before. */
-static enum kymo_column_type common_type(enum kymo_column_type before, enum kymo_column_type type)
+/* Types that a column's field has: 1 << enum kymo_column_type. */
+#define HAS(type) (1u << (type))
+
+/* One more of these types: integers that only KYMO_UINT64 holds. */
+#define HAS_WIDE HAS(KYMO_TEXT + 1)
+
+static unsigned types_of_field(const struct ky_field_ref *f)
 {
-	if (before == KYMO_ANY || before == type)
-		return type;
-	return before == KYMO_TEXT || type == KYMO_TEXT ? KYMO_TEXT : KYMO_DOUBLE;
+	const struct ky_node *n = f->has_element ? f->node->children : f->node;
+	enum kymo_column_type type = ky_field_type(f);
+
+	return HAS(type) | (type == KYMO_UINT64 && n->size == 64 ? HAS_WIDE : 0);
 }
 
 static enum kymo_column_type type_of_column(const struct ky_query *q, const char *name)
 {
-	enum kymo_column_type type = KYMO_ANY;
+	unsigned types = 0;
 	struct ky_field_ref f;
 
 	for (size_t i = 0; i < q->reader->n_classes; i++) {
 		if (ky_query_has(q, i) && ky_field_find(&f, q->reader->classes[i], name))
-			type = common_type(type, ky_field_type(&f));
+			types |= types_of_field(&f);
 	}
-	return type == KYMO_ANY ? KYMO_TEXT : type;
+	if (!types || types & HAS(KYMO_TEXT))
+		return KYMO_TEXT;
+	if (types & HAS(KYMO_DOUBLE) || (types & HAS(KYMO_INT64) && types & HAS_WIDE))
+		return KYMO_DOUBLE;
+	return types & HAS(KYMO_INT64) ? KYMO_INT64 : KYMO_UINT64;
 }
 
 static struct column_spec *add_column(struct kymo_query *q)
@@ -345,6 +356,7 @@ KYMO_READER_API int kymo_query_column(
 	if (!c->name)
 		return -ENOMEM;
 	c->type = type == KYMO_ANY ? type_of_column(&query->inside, name) : type;
+	c->is_exact = false;
 	if (ret_column)
 		*ret_column = query->n_columns;
 	query->n_columns++;
@@ -355,6 +367,14 @@ KYMO_READER_API enum kymo_column_type kymo_query_column_type(
 	const struct kymo_query *query, size_t column)
 {
 	return column < query->n_columns ? query->columns[column].type : KYMO_ANY;
+}
+
+KYMO_READER_API int kymo_query_exact(struct kymo_query *query, size_t column)
+{
+	if (column >= query->n_columns)
+		return -EINVAL;
+	query->columns[column].is_exact = true;
+	return 0;
 }
 
 KYMO_READER_API int kymo_query_lines(struct kymo_query *query, int wanted)
@@ -380,8 +400,11 @@ static struct kymo_query *copy_query(const struct kymo_query *query)
 	q->wants_lines = query->wants_lines;
 	q->wants_losses = query->wants_losses;
 	r = ky_query_copy(&q->inside, &query->inside);
-	for (size_t i = 0; i < query->n_columns && !r; i++)
+	for (size_t i = 0; i < query->n_columns && !r; i++) {
 		r = kymo_query_column(q, query->columns[i].name, query->columns[i].type, NULL);
+		if (!r)
+			q->columns[i].is_exact = query->columns[i].is_exact;
+	}
 	if (r < 0) {
 		kymo_query_free(q);
 		return NULL;
@@ -527,16 +550,26 @@ static void add_text(struct ky_buf *to, const struct ky_field_value *value)
 	to->max = 0;
 }
 
+/* The type of the value itself; enumerations count as numbers. */
+static enum kymo_column_type type_of_value(const struct ky_node *n)
+{
+	if (n->kind == KY_NODE_INT)
+		return n->is_signed ? KYMO_INT64 : KYMO_UINT64;
+	return n->kind == KY_NODE_FLOAT ? KYMO_DOUBLE : KYMO_TEXT;
+}
+
 /* Adds a row to the columns. event: its class has fields for them. */
 static void add_cells(struct kymo_cursor *c, size_t row, bool event)
 {
 	struct ky_field_ref *fields = event ? c->fields[c->item.event->index] : NULL;
 
 	for (size_t k = 0; k < c->query->n_columns; k++) {
-		enum kymo_column_type type = c->query->columns[k].type;
+		const struct column_spec *spec = &c->query->columns[k];
+		enum kymo_column_type type = spec->type;
 		struct column_data *d = &c->data[k];
 		struct ky_field_value value;
-		bool has = fields && ky_field_get(&fields[k], &c->item, &value);
+		bool has = fields && ky_field_get(&fields[k], &c->item, &value) &&
+			   (!spec->is_exact || type_of_value(value.v->node) == type);
 
 		if (has && type == KYMO_TEXT)
 			add_text(&d->text, &value);

@@ -515,6 +515,57 @@ static void test_growing(void **state)
 	remove_growing();
 }
 
+static const char metadata_of_types[] =
+	"trace { major = 1; minor = 8; byte_order = le; };\n"
+	"typealias integer { size = 8; align = 8; } := u8;\n"
+	"typealias integer { size = 64; align = 8; } := u64;\n"
+	"typealias integer { size = 64; align = 8; signed = 1; } := s64;\n"
+	"stream { event.header := struct { u8 id; }; };\n"
+	"event { name = \"e\"; id = 0; fields := struct { s64 _wide; s64 _small; }; };\n"
+	"event { name = \"e\"; id = 1; fields := struct { u64 _wide; u8 _small; }; };\n";
+
+/* A type that holds all values, if there is one; otherwise exact columns have them. */
+static void test_types(void **state)
+{
+	static const uint8_t records[] = {0, 1, 0, 0, 0, 0, 0, 0x20, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1,
+		255, 255, 255, 255, 255, 255, 255, 255, 9};
+	const struct kymo_batch *b;
+	struct kymo_reader *r;
+	struct kymo_query *q;
+	struct kymo_cursor *c;
+
+	(void)state;
+	assert_int_equal(
+		kymo_reader_open_memory(&r, metadata_of_types, sizeof(metadata_of_types) - 1,
+			records, sizeof(records), NULL, NULL),
+		0);
+	assert_int_equal(kymo_query_new(&q, r), 0);
+	assert_int_equal(kymo_query_column(q, "wide", KYMO_ANY, NULL), 0);
+	assert_int_equal(kymo_query_column_type(q, 0), KYMO_DOUBLE);
+	assert_int_equal(kymo_query_column(q, "small", KYMO_ANY, NULL), 0);
+	assert_int_equal(kymo_query_column_type(q, 1), KYMO_INT64);
+	for (size_t i = 2; i < 4; i++) {
+		enum kymo_column_type type = i == 2 ? KYMO_INT64 : KYMO_UINT64;
+
+		assert_int_equal(kymo_query_column(q, "wide", type, NULL), 0);
+		assert_int_equal(kymo_query_exact(q, i), 0);
+	}
+	assert_int_equal(kymo_query_exact(q, 4), -EINVAL);
+	assert_int_equal(kymo_cursor_open(&c, q), 0);
+	assert_int_equal(kymo_cursor_next(c, &b), 1);
+	assert_int_equal(b->n, 2);
+	for (size_t row = 0; row < 2; row++) {
+		assert_true(kymo_batch_has(b, 2 + row, row));
+		assert_false(kymo_batch_has(b, 3 - row, row));
+		assert_int_equal(number_in_column(b, 1, row), row ? 9 : 5);
+	}
+	assert_int_equal(number_in_column(b, 2, 0), (1LL << 53) + 1);
+	assert_true(number_in_column(b, 3, 1) == UINT64_MAX);
+	kymo_cursor_close(c);
+	kymo_query_free(q);
+	kymo_reader_close(r);
+}
+
 static void test_errors(void **state)
 {
 	const char *path = "/nonexistent";
@@ -540,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_errors),
 	};
 

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-#define MAX_SOURCES 3
+#define MAX_SOURCES 4
 
 /* The columns of the query that a column of the table shows: the first that has a value. */
 struct sources {
@@ -67,17 +67,40 @@ static int add_fixed_sources(struct ky_scan *s, size_t column, int fixed)
 	return r;
 }
 
+/* Adds a source for each of these types, 1 << enum kymo_column_type: no value is converted. */
+static int add_exact_sources(struct ky_scan *s, size_t column, const char *field, unsigned types)
+{
+	struct sources *to = &s->sources[column];
+	int r = 0;
+
+	for (int type = KYMO_INT64; type <= KYMO_TEXT && !r; type++) {
+		if (!(types & 1u << type))
+			continue;
+		r = add_source(s, column, field, (enum kymo_column_type)type);
+		if (!r)
+			r = kymo_query_exact(s->query, to->column[to->n - 1]);
+	}
+	return r;
+}
+
+/* The text of an enumeration is its label; the numbers say that it is one. */
+static int add_label_sources(struct ky_scan *s, size_t column, const char *field)
+{
+	int r = add_source(s, column, field, KYMO_TEXT);
+
+	return r ? r : add_exact_sources(s, column, field, 1u << KYMO_INT64 | 1u << KYMO_UINT64);
+}
+
 static int add_sources(struct ky_scan *s, size_t column)
 {
 	const struct ky_table_column *c = &s->table->columns[column];
 
 	if (!is_wanted(s, column))
 		return 0;
+	if (c->field && c->is_label)
+		return add_label_sources(s, column, c->field);
 	if (c->field)
-		return add_source(s, column, c->field,
-			c->is_label  ? KYMO_TEXT
-			: c->is_enum ? KYMO_INT64
-				     : KYMO_ANY);
+		return add_exact_sources(s, column, c->field, c->types);
 	if (c->fixed == KY_EVENT_FIELDS)
 		return kymo_query_lines(s->query, 1);
 	return add_fixed_sources(s, column, c->fixed);
@@ -373,15 +396,26 @@ static void set_value(const struct ky_scan *s, struct ky_cell *ret, size_t colum
 	}
 }
 
-/* An enumeration without a label for its value shows the number: that is no label. */
-static void drop_number(struct ky_cell *ret)
+/* Returns whether the text is a number: an enumeration without a label for its value shows that. */
+static bool is_number(const struct ky_cell *cell)
 {
-	size_t i = ret->len && ret->text[0] == '-';
+	size_t i = cell->len && cell->text[0] == '-';
 
-	while (i < ret->len && ret->text[i] >= '0' && ret->text[i] <= '9')
+	while (i < cell->len && cell->text[i] >= '0' && cell->text[i] <= '9')
 		i++;
-	if (i == ret->len)
-		ret->type = KY_CELL_NULL;
+	return i == cell->len;
+}
+
+/* The sources are the text, and the numbers of both signs: other fields have no label. */
+static void set_label(const struct ky_scan *s, const struct sources *from, struct ky_cell *ret)
+{
+	for (size_t i = 1; i < from->n; i++) {
+		if (!kymo_batch_has(s->batch, from->column[i], s->row))
+			continue;
+		set_value(s, ret, from->column[0]);
+		if (is_number(ret))
+			ret->type = KY_CELL_NULL;
+	}
 }
 
 static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
@@ -391,14 +425,14 @@ static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret
 	const char *text;
 	size_t len;
 
-	for (size_t i = 0; i < from->n; i++) {
+	for (size_t i = 0; i < from->n && !c->is_label; i++) {
 		if (!kymo_batch_has(s->batch, from->column[i], s->row))
 			continue;
 		set_value(s, ret, from->column[i]);
-		if (c->is_label)
-			drop_number(ret);
 		return;
 	}
+	if (c->is_label)
+		set_label(s, from, ret);
 	if (c->field)
 		return;
 	if (c->fixed == KY_EVENT_TS)

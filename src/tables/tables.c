@@ -57,7 +57,7 @@ const char *ky_tables_event_name(const struct kymo_event_class *c)
 /* --- names --- */
 
 /* The kinds of names. SQL does not distinguish cases of letters in the first two. */
-enum name_kind { NAME_OF_TABLE, NAME_OF_COLUMN, NAME_OF_EVENT, PATH_OF_FIELD };
+enum name_kind { NAME_OF_TABLE, NAME_OF_COLUMN, NAME_OF_EVENT, PATH_OF_FIELD, LABEL_OF_FIELD };
 
 struct name {
 	struct ky_hnode node;
@@ -94,7 +94,7 @@ static uint32_t hash_name(struct draft *d, enum name_kind kind, size_t table, co
 		key[i] = ignores_case(kind) && text[i] >= 'A' && text[i] <= 'Z'
 				 ? (char)(text[i] - 'A' + 'a')
 				 : text[i];
-	hash = ky_hash(key, len) ^ ((uint32_t)table * 4 + kind) * 0x9e3779b1u;
+	hash = ky_hash(key, len) ^ ((uint32_t)table * 8 + kind) * 0x9e3779b1u;
 	free(key);
 	return hash;
 }
@@ -193,10 +193,16 @@ static bool add_fixed(
 	return true;
 }
 
+/* Only integers have a base. */
+static bool is_enum(const struct kymo_event_field *f)
+{
+	return f->type == KYMO_TEXT && f->base;
+}
+
 static enum ky_cell_type type_of(const struct kymo_event_field *f)
 {
-	if (f->n_labels)
-		return KY_CELL_INT;
+	if (is_enum(f))
+		return f->bits < 64 ? KY_CELL_INT : KY_CELL_NULL;
 	switch (f->type) {
 	case KYMO_UINT64:
 		return f->bits < 64 ? KY_CELL_INT : KY_CELL_NULL;
@@ -209,6 +215,32 @@ static enum ky_cell_type type_of(const struct kymo_event_field *f)
 	}
 }
 
+/* The types of the values of a field: an enumeration has numbers with or without a sign. */
+static unsigned types_of(const struct kymo_event_field *f)
+{
+	return is_enum(f) ? 1u << KYMO_INT64 | 1u << KYMO_UINT64 : 1u << f->type;
+}
+
+static bool add_label(
+	struct draft *d, struct ky_table *t, const struct kymo_event_field *f, const char *path)
+{
+	size_t table = (size_t)(t - d->t->tables);
+	struct ky_table_column *c;
+
+	if (!f->n_labels || find_name(d, LABEL_OF_FIELD, table, path))
+		return true;
+	if (t->n_columns == KY_TABLE_COLUMNS_MAX) {
+		d->t->n_fields_left_out++;
+		return true;
+	}
+	c = add_column(d, t, f->name, "_label", path);
+	if (!c || !add_name(d, LABEL_OF_FIELD, table, c->field, t->n_columns - 1))
+		return false;
+	c->type = KY_CELL_TEXT;
+	c->is_label = true;
+	return true;
+}
+
 static bool add_field(
 	struct draft *d, struct ky_table *t, const struct kymo_event_field *f, const char *path)
 {
@@ -218,28 +250,19 @@ static bool add_field(
 	struct ky_table_column *c = known ? &t->columns[known->number] : NULL;
 	enum ky_cell_type type = type_of(f);
 
-	if (c) {
-		c->is_enum |= f->n_labels > 0;
-		c->type = c->type == type ? type : KY_CELL_NULL;
-		return true;
-	}
-	if (t->n_columns + 2 > KY_TABLE_COLUMNS_MAX) {
+	if (!c && t->n_columns + 2 > KY_TABLE_COLUMNS_MAX) {
 		d->t->n_fields_left_out++;
 		return true;
 	}
-	c = add_column(d, t, f->name, "", path);
-	if (!c || !add_name(d, PATH_OF_FIELD, table, c->field, t->n_columns - 1))
-		return false;
-	c->type = type;
-	c->is_enum = f->n_labels;
-	if (!f->n_labels)
-		return true;
-	c = add_column(d, t, f->name, "_label", path);
-	if (c) {
-		c->type = KY_CELL_TEXT;
-		c->is_label = true;
+	if (!c) {
+		c = add_column(d, t, f->name, "", path);
+		if (!c || !add_name(d, PATH_OF_FIELD, table, c->field, t->n_columns - 1))
+			return false;
+		c->type = type;
 	}
-	return c;
+	c->type = c->type == type ? type : KY_CELL_NULL;
+	c->types |= types_of(f);
+	return add_label(d, t, f, path);
 }
 
 static bool is_shown_as_fixed(const char *name)

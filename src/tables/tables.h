@@ -44,10 +44,10 @@ struct ky_cell {
 struct ky_table_column {
 	char *name; /* owned; no other column of the table has it, in any case of letters */
 	enum ky_cell_type type;
-	char *field;   /* owned: path of the event's field; NULL: a fixed column */
-	bool is_label; /* the label of an enumeration, not its number */
-	bool is_enum;
-	int fixed; /* number of a fixed column of this kind of table */
+	char *field;	/* owned: path of the event's field; NULL: a fixed column */
+	bool is_label;	/* the label of an enumeration, not its number */
+	unsigned types; /* of the field's values in all classes: 1 << enum kymo_column_type */
+	int fixed;	/* number of a fixed column of this kind of table */
 };
 
 /* Numbers of the columns that are fixed in tables of events. */

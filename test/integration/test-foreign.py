@@ -332,6 +332,31 @@ def test_owners(k):
             equal([(g["key"], g["events"]) for g in k.kymo_json("stat", str(place), f"--by={by}")["groups"]], [(wanted, 4)], f"{place} by {by}")
 
 
+def test_types(k):
+    """A field that classes of one name have with other types keeps each value in CSV."""
+    s64 = "integer { size = 64; align = 8; signed = 1; }"
+    enum = "enum : u64 { A = 18446744073709551615, B = 0 }"
+    big = ("<Q", 2**64 - 1, "18446744073709551615"), ("<Q", 0, "0"), ("<Q", 2**63 + 1, "9223372036854775809")
+    kinds = {"s64": (s64, [("<q", 2**53 + 1, "9007199254740993"), ("<q", -(2**63), "-9223372036854775808"), ("<q", 2**63 - 1, "9223372036854775807")]),
+        "u64": ("u64", big), "u8": ("u8", [("<B", 7, "7")]), "enum": (enum, big),
+        "real": ("floating_point { exp_dig = 11; mant_dig = 53; align = 8; }", [("<d", 0.5, "0.5"), ("<d", 2.0**70, "1.1805916207174113e+21")]),
+        "text": ("string", [("3s", b"ab", "ab"), ("3s", b"12", "12")])}
+    for a, b in [(a, b) for a in kinds for b in kinds if a != b]:
+        metadata = TYPES + "trace { major = 1; minor = 8; byte_order = le; };\nstream { event.header := struct { u8 id; }; };\n"
+        data, wanted = b"", []
+        for number, kind in enumerate((a, b)):
+            metadata += f'event {{ name = "e"; id = {number}; fields := struct {{ {kinds[kind][0]} f; }}; }};\n'
+            data += b"".join(bytes([number]) + struct.pack(form, value) for form, value, _ in kinds[kind][1])
+            wanted += [[text, {"18446744073709551615": "A", "0": "B"}.get(text, "") if kind == "enum" else ""] for _, _, text in kinds[kind][1]]
+        trace = write(k, f"types-{a}-{b}", metadata, s=data)
+        output = k.top / f"{a}-{b}.csv"
+        k.kymo("export", trace, "--to=csv", "-e", "e", "-o", output)
+        rows = [row.split(",") for row in output.read_text().splitlines()]
+        names = [name for name in ("f", "f_label") if name in rows[0]]
+        equal(len(names), 1 + ("enum" in (a, b)), f"{a}, {b}: columns")
+        equal([[row[rows[0].index(name)] for name in names] for row in rows[1:]], [row[:len(names)] for row in wanted], f"{a}, {b}")
+
+
 def test_repeated(k):
     """
     Two snapshots of one session of another tracer have some packets in common: each is read once,

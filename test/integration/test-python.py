@@ -12,6 +12,7 @@ import gc
 import pathlib
 import random
 import shutil
+import struct
 import sys
 import threading
 
@@ -72,6 +73,19 @@ def test_events(k):
     equal((t.classes[4].name, t.classes[4].fields[-1]), ("EVENTS", "n"), "classes")
     mixed = list(t.events("EVENTS,sqlite_master,a:empty", "name", "n", "select"))
     equal(mixed, [("EVENTS", 3, None), ("sqlite_master", None, 4), ("a:empty", None, None)], "fields that some events lack")
+
+
+def test_mixed_numbers(k):
+    """Integers of both signs are exact, also beside floating-point numbers."""
+    trace = k.top / "mixed"
+    trace.mkdir()
+    (trace / "metadata").write_text("/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };"
+        " stream { event.header := struct { integer { size = 8; align = 8; } id; }; };" +
+        "".join(f' event {{ name = "e"; id = {i}; fields := struct {{ {kind} f; }}; }};' for i, kind in enumerate(("integer { size = 64; align = 8; }",
+            "integer { size = 64; align = 8; signed = 1; }", "floating_point { exp_dig = 11; mant_dig = 53; align = 8; }"))))
+    values = [2**53 + 1, 2**64 - 1, -(2**63), 2**63 - 1, 0.5, 3.0]
+    (trace / "s").write_bytes(b"".join(struct.pack("<B" + "QQqqdd"[i], i // 2, value) for i, value in enumerate(values)))
+    equal([repr(v) for (v,) in kymo.open(trace).events("e", "f")], [repr(v) for v in values], "values")
 
 
 def test_many(k):
