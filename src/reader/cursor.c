@@ -388,10 +388,10 @@ void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)
 
 	for (size_t i = 0; i < c->n_walks; i++) {
 		const struct ky_walk *w = c->walks[i];
-		int64_t end_ns;
+		int64_t begin_ns, end_ns;
 
-		if (ky_walk_end_ns(w, &end_ns)) {
-			t.begin_ns = t.has_time ? KY_MIN(t.begin_ns, w->first_ns) : w->first_ns;
+		if (ky_walk_times(w, &begin_ns, &end_ns)) {
+			t.begin_ns = t.has_time ? KY_MIN(t.begin_ns, begin_ns) : begin_ns;
 			t.end_ns = t.has_time ? KY_MAX(t.end_ns, end_ns) : end_ns;
 			t.has_time = true;
 		}

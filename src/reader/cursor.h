@@ -51,7 +51,7 @@ struct ky_totals {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_corrupt;
 	size_t n_truncated;
 	bool has_time;
-	int64_t begin_ns, end_ns; /* of the first and last event, if has_time */
+	int64_t begin_ns, end_ns; /* earliest and latest event, if has_time */
 	bool is_doubtful;	  /* other slices may give other results: ky_walk */
 };
 

@@ -43,6 +43,11 @@ static void add_packet(struct builder *b, uint32_t file, const struct entry *e)
 	struct ky_stream *s = b->stream;
 	const struct ky_place *last = s->n_places ? &s->places[s->n_places - 1] : NULL;
 
+	if (s->has_packets && e->begin < s->last_end) {
+		s->disorder_begin = s->disorder_end ? KY_MIN(s->disorder_begin, e->begin)
+						    : e->begin;
+		s->disorder_end = s->last_end;
+	}
 	s->last_begin = KY_MAX(s->last_begin, e->begin);
 	if (b->has_times &&
 		(!last || last->file != file || e->offset - last->offset >= KY_PLACE_SIZE))
@@ -303,6 +308,11 @@ int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *pack
 	for (uint32_t i = s->index_file; i < s->n_files && !b.error; i++)
 		add_file(&b, i, is_growing);
 	ky_walk_deinit(&b.walk);
+	if (b.has_times && !class->begin_bits) {
+		/* The heads do not show the order. */
+		s->disorder_begin = 0;
+		s->disorder_end = UINT64_MAX;
+	}
 	if (b.has_times)
 		s->end_ns = ky_trace_clock_ns(class->clock, s->last_end);
 	return b.error;

@@ -348,7 +348,8 @@ static int bind_class(struct ky_reading *r, const struct ky_event_class *e)
 
 static bool has_limits(const struct ky_select *s)
 {
-	return s->from_ns > INT64_MIN || s->has_slice_begin || s->has_slice_end;
+	return s->from_ns > INT64_MIN || s->to_ns < INT64_MAX || s->has_slice_begin ||
+	       s->has_slice_end;
 }
 
 static int choose_class(struct ky_reading *r, const struct ky_query *q, size_t i, uint8_t want)

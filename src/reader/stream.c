@@ -632,11 +632,12 @@ static void open_packet(struct ky_walk *w)
 
 static inline void count_event(struct ky_walk *w)
 {
-	if (!w->last_class && w->class->clock)
-		w->first_ns = to_ns(w->class, w->clock);
 	if (w->class->clock) {
+		if (ky_unlikely(!w->last_class || w->clock < w->min_clock))
+			w->min_clock = w->clock;
+		if (ky_likely(w->clock > w->max_clock))
+			w->max_clock = w->clock;
 		w->last_class = w->class;
-		w->last_clock = w->clock;
 	}
 	w->n_events++;
 	w->counts[w->event->index]++;
@@ -935,10 +936,24 @@ static bool next_lost(struct ky_walk *w)
 	return false;
 }
 
+/* True if packets before or behind the one of this time may overlap it. */
+static bool is_in_disorder(const struct ky_stream *s, int64_t ns)
+{
+	const struct ky_stream_class *class = s->files[0].class;
+
+	return s->disorder_end && ns >= to_ns(class, s->disorder_begin) &&
+	       ns <= to_ns(class, s->disorder_end);
+}
+
 /* The rest of the stream was recorded after what is wanted. */
 static bool is_behind_end(const struct ky_walk *w)
 {
-	return w->had_event && w->at_ns > w->select->to_ns;
+	const struct ky_stream *s = w->stream;
+	int64_t ns = w->select->to_ns;
+
+	if (is_in_disorder(s, ns))
+		ns = to_ns(s->files[0].class, s->disorder_end);
+	return w->had_event && w->at_ns > ns;
 }
 
 /* Opens the next packet or the next file. Returns false at the end of the last file. */
@@ -1045,11 +1060,13 @@ void ky_walk_refresh(struct ky_walk *w)
 		ky_walk_advance(w);
 }
 
-bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns)
+bool ky_walk_times(const struct ky_walk *w, int64_t *ret_begin_ns, int64_t *ret_end_ns)
 {
-	if (w->last_class)
-		*ret_ns = to_ns(w->last_class, w->last_clock);
-	return w->last_class;
+	if (!w->last_class)
+		return false;
+	*ret_begin_ns = to_ns(w->last_class, w->min_clock);
+	*ret_end_ns = to_ns(w->last_class, w->max_clock);
+	return true;
 }
 
 const struct ky_lost *ky_walk_lost(const struct ky_walk *w)
@@ -1108,6 +1125,8 @@ static void find_ends(struct ky_walk *w)
 			end_walk(w);
 		return;
 	}
+	if (is_in_disorder(s, begin_ns))
+		begin_ns = to_ns(s->files[0].class, s->disorder_begin);
 	w->before_slice = select->has_slice_begin;
 	if (select->has_slice_begin)
 		begin_ns = KY_MAX(begin_ns, select->slice_begin_ns);

@@ -109,6 +109,8 @@ struct ky_stream {
 	uint32_t last_file;
 	uint64_t last_offset;
 	uint64_t last_begin, last_end; /* the highest clocks so far */
+	/* between these clocks, packets overlap or go back in time; disorder_end is 0: nowhere */
+	uint64_t disorder_begin, disorder_end;
 };
 
 /* Scopes whose fields are shown, in this order. */
@@ -212,9 +214,9 @@ struct ky_walk {
 	const struct ky_place *end;
 	/* counts */
 	uint64_t *counts; /* of events, by ky_event_class.index; borrowed */
-	int64_t first_ns; /* of the events that have a time; if there is a last_class */
+	/* of the events that have a time: the class of the last one, and the clocks' range */
 	const struct ky_stream_class *last_class;
-	uint64_t last_clock;
+	uint64_t min_clock, max_clock;
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
@@ -304,7 +306,7 @@ int ky_walk_decode(struct ky_walk *w, struct ky_values *values,
 	struct ky_scope_values scopes[KY_N_SCOPES], bool steps);
 /* Returns the missing records, if the next item is neither an event nor the end. */
 const struct ky_lost *ky_walk_lost(const struct ky_walk *w);
-/* Gets the time of the last event that has one. Returns false if none has. */
-bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns);
+/* Gets the earliest and the latest time of the events. Returns false if none has a time. */
+bool ky_walk_times(const struct ky_walk *w, int64_t *ret_begin_ns, int64_t *ret_end_ns);
 
 #endif

@@ -666,6 +666,25 @@ def test_begin_end(k):
         k.kymo("view", str(trace), bad, status=2)
 
 
+def test_back_in_time(k):
+    """Ranges of time have all their events if packets go back in time or overlap."""
+    s = Stream("<")
+    packets = ((5, 6), (50, 90), (10,), (60, 300), (70,), (400,), (380, 500), (600,))
+    for number, times in enumerate(packets):
+        s.packet(b"".join(s.event(70000, time, b"\0") for time in times), begin=times[0], pad=70000 * (number % 2))
+    text = metadata("le", numbers(1))
+    # In the other one, the heads of packets have no times.
+    hidden = text.replace("time_t timestamp_begin; time_t timestamp_end;", "unsigned long long first, last;")
+    for trace in (write(k.top / "back", text, s=s.data), write(k.top / "hidden", hidden, s=s.data)):
+        for begin, end in ((0, 5), (0, 7), (8, 15), (0, 30), (55, 65), (70, 70), (100, 299), (290, 350), (350, 390), (390, 450), (550, 700)):
+            wanted = sorted(time for times in packets for time in times if begin <= time <= end)
+            limits = (f"--{name}=1700000000.{time + 12345:09}" for name, time in (("begin", begin), ("end", end)))
+            stat = k.kymo_json("stat", trace, *limits)
+            equal(stat["events"], len(wanted), f"{trace}: events from {begin} to {end}")
+            if wanted:
+                equal(stat["duration_ns"], wanted[-1] - wanted[0], f"{trace}: duration from {begin} to {end}")
+
+
 def test_selection(k):
     """
     The selected output is the whole output, filtered: from any begin, with and without an index,
