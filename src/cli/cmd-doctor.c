@@ -329,10 +329,10 @@ static void check_files(struct doctor *d)
 	else
 		report_finding(d, "limits", FOUND_OK, "", "up to %llu open files",
 			(unsigned long long)lim.rlim_max);
-	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_max != RLIM_INFINITY)
 		report_finding(d, "limits", FOUND_WARNING, "raise it: 'ulimit -f unlimited'",
 			"files and buffers can have at most %llu bytes",
-			(unsigned long long)lim.rlim_cur);
+			(unsigned long long)lim.rlim_max);
 }
 
 static void check_memory(struct doctor *d)

@@ -947,7 +947,8 @@ static void finish_record(struct recording *rec, int exit_code)
 	if (session && !rec->cli->json && !flies &&
 		((kymo_value_u64(kymo_value_get(written, "recorded")) && wants_programs(rec)) ||
 			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
-			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event")))
+			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") ||
+			kymo_value_count(warnings) > 1)) /* one: no event matches '*' */
 		cli_report_warnings(stderr, rec->cli, warnings);
 	report_crashes(rec, session);
 	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)

@@ -119,7 +119,7 @@ static int serve_daemon(void)
 		return 2;
 	}
 	ignore_signals();
-	ky_raise_nofile();
+	ky_raise_limits();
 	ask_for_short_slices();
 	ret = consumerd_init(&consumer);
 	if (!ret)

@@ -481,7 +481,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	d->managed = secure_getenv("NOTIFY_SOCKET") != NULL;
 	read_host(&d->env);
 	warm_clock(d->env.clock);
-	ky_raise_nofile();
+	ky_raise_limits();
 	limit_apps(d);
 	ret = open_loop(d);
 	if (!ret)

@@ -286,12 +286,18 @@ int ky_peer_pidfd(int fd, pid_t pid)
 	return -EMFILE;
 }
 
-void ky_raise_nofile(void)
+static void raise_limit(int resource)
 {
 	struct rlimit lim;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur == lim.rlim_max)
+	if (getrlimit(resource, &lim) < 0 || lim.rlim_cur == lim.rlim_max)
 		return;
 	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
+	setrlimit(resource, &lim);
+}
+
+void ky_raise_limits(void)
+{
+	raise_limit(RLIMIT_NOFILE);
+	raise_limit(RLIMIT_FSIZE);
 }

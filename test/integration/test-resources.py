@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -56,6 +57,28 @@ def test_no_descriptors(k):
     emit(k, "-p", 99)
     events = stop_and_check(k, trace, N)
     check(sum(kymotest.integers(e)["process"] == 99 for e in events) == N, "the program without a limit was not recorded")
+
+
+def test_size_of_files(k):
+    """
+    Buffers are files: their size follows the daemon's hard limit, but for a size that was asked
+    for, which is too large. The soft limit does not matter.
+    """
+    for limit, limited_hard in ("102400:unlimited", False), ("1000000:1000000", True):
+        k.start_daemon(wrap=limited(f"--fsize={limit}"))
+        trace = k.record("emit:*")
+        k.kymo("enable-channel", "-s", "s", "large", "--subbuf-size=1M")
+        k.kymo("enable-event", "-s", "s", "-c", "large", "emit:*")
+        emit(k)
+        said = k.kymo("status", "s").stdout
+        refused = [line for line in said.splitlines() if "channel 'large': cannot record 'emit:" in line]
+        equal(any("File too large" in line and "ulimit -f" in line for line in refused), limited_hard, said)
+        stopped = k.kymo_json("stop", "s")["sessions"][0]
+        check_counts(k, trace, stopped["recorded"])
+        equal(stopped["recorded"], N if limited_hard else 2 * N, "events recorded")
+        k.kymo("destroy", "s")
+        k.stop_daemon()
+        shutil.rmtree(trace)
 
 
 @without_sanitizers  # sanitizers look for leaks in /proc

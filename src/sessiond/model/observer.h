@@ -87,7 +87,7 @@ struct observer {
 	/* --- for the quota --- */
 	/* The set's rings may grow to *max bytes together, if the observer does not lower that. */
 	void (*set_sized)(const struct ring_set *set, uint64_t *max);
-	/* The set's memory is to be made: 0; or -EDQUOT, and it is not. */
+	/* The set's memory is to be made: 0; or -EUSERS, and it is not. */
 	int (*set_wanted)(struct ring_set *set);
 	void (*set_freed)(struct ring_set *set); /* next; or only its memory */
 

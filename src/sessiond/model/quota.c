@@ -91,7 +91,7 @@ static int set_wanted(struct ring_set *set)
 		return 0;
 	ring_set_set_state(set, SET_WAITING);
 	e->sets_wait = true;
-	return -EDQUOT;
+	return -EUSERS;
 }
 
 static void set_freed(struct ring_set *set)

@@ -57,7 +57,7 @@ int registry_append(struct registry *r, const struct ky_buf *text)
 	if (text->error)
 		return text->error;
 	if (r->log_size + text->len > METADATA_MAX)
-		return -EFBIG;
+		return -EOVERFLOW;
 	n = pwrite(r->log_fd, text->data, text->len, (off_t)r->log_size);
 	if (n != (ssize_t)text->len) {
 		int error = n < 0 ? -errno : -ENOSPC;

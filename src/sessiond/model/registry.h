@@ -66,8 +66,8 @@ bool registry_is_full(const struct registry *r);
 /* Charges one. */
 void registry_charge(struct registry *r, size_t len);
 /*
- * Appends text to the metadata: all of it or nothing. Returns 0, -EFBIG at METADATA_MAX, or another
- * -errno.
+ * Appends text to the metadata: all of it or nothing. Returns 0, -EOVERFLOW at METADATA_MAX, or
+ * another -errno.
  */
 int registry_append(struct registry *r, const struct ky_buf *text);
 /*

@@ -178,12 +178,22 @@ static uint64_t space_max(void)
 		       : space.rlim_cur / SPACE_PART;
 }
 
+/* Returns the size that the rings of a set may have: its file has more than them. */
+static uint64_t file_max(void)
+{
+	struct rlimit file;
+
+	return getrlimit(RLIMIT_FSIZE, &file) < 0 || file.rlim_cur == RLIM_INFINITY
+		       ? UINT64_MAX
+		       : file.rlim_cur / 2;
+}
+
 /* Returns the maximum size of the rings of threads. */
 static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
 {
 	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);
 
-	return KY_MIN(max, space_max());
+	return KY_MIN(KY_MIN(max, space_max()), file_max());
 }
 
 static uint32_t count_rings(const struct ring_set *set)
@@ -337,6 +347,8 @@ static int make_memory(struct ring_set *set)
 		fit_fixed(&set->geometry, LITTLE_MAX);
 	else if (set->room == ROOM_MUCH)
 		fit_growing(&set->geometry, MUCH_MAX);
+	if (set->mode == KY_SET_PER_CPU && ring_sets_grow(c))
+		fit_growing(&set->geometry, file_max());
 	set->pool_size = c->pool_size;
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
@@ -357,10 +369,10 @@ int ring_set_make(struct ring_set *set)
 	int ret;
 
 	if (set->state != SET_KNOWN)
-		return ring_set_is_made(set) ? 0 : -EDQUOT;
+		return ring_set_is_made(set) ? 0 : -EUSERS;
 	ret = registry_get(s, set->uid, set->abi_bits, &kind->registry);
 	if (!ret && !kind->described && registry_is_full(kind->registry))
-		ret = -EFBIG;
+		ret = -EOVERFLOW;
 	if (!ret)
 		ret = make_memory(set);
 	if (ret < 0)
@@ -561,7 +573,7 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	if (count_definitions(set, d) >= DEFINITIONS_MAX)
 		return -EMLINK;
 	if (!registry_has_room(set->registry, d->len))
-		return -EFBIG;
+		return -EOVERFLOW;
 	e = set_event_new(set, d, by);
 	if (!e)
 		return -ENOMEM;

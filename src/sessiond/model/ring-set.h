@@ -130,16 +130,16 @@ void ring_set_end(struct ring_set *set);
 void ring_set_unuse(struct ring_set *set);
 /*
  * Makes memory and metadata; observers bring the set to the consumer. Does nothing the second time.
- * Returns 0, -EDQUOT if its user has as much memory as one user may have, -EFBIG as
- * ring_set_register, or another -errno.
+ * Returns 0, -EUSERS if its user has as much memory as one user may have, -EOVERFLOW as
+ * ring_set_register, or another -errno. No call on a file or a socket returns these two.
  */
 int ring_set_make(struct ring_set *set);
 #define DEFINITIONS_MAX 64 /* of one name in the sets of a kind */
 
 /*
  * The event in a made set, which `by` brings: its identifier, or KY_MAP_REFUSED when its name means
- * another definition and the channel refuses that. -EFBIG: the metadata is as large as it may be;
- * -EMLINK: the name has DEFINITIONS_MAX definitions; or another -errno.
+ * another definition and the channel refuses that. -EOVERFLOW: the metadata is as large as it may
+ * be; -EMLINK: the name has DEFINITIONS_MAX definitions; or another -errno.
  */
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	struct set_event **ret_event);

@@ -235,7 +235,7 @@ static void test_bound_of_metadata(void **state)
 	assert_int_equal(ring_set_make(set), 0);
 	size = set->registry->log_size;
 	set->registry->log_size = METADATA_MAX - 1;
-	assert_int_equal(ring_set_register(set, a, &me, &e), -EFBIG);
+	assert_int_equal(ring_set_register(set, a, &me, &e), -EOVERFLOW);
 	assert_int_equal(set->registry->log_size, METADATA_MAX - 1);
 	set->registry->log_size = size;
 	assert_int_equal(register_event(set, b), 0);
@@ -273,7 +273,7 @@ static void test_undescribed_stream(void **state)
 	size = r->log_size;
 	r->log_size = METADATA_MAX - 1;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ring_set_make(set), -EFBIG);
+		assert_int_equal(ring_set_make(set), -EOVERFLOW);
 	assert_int_equal(n_streams, 0);
 	r->log_size = size;
 	fd = r->log_fd;

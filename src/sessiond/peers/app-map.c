@@ -142,13 +142,13 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 	const struct channel *c = as->set->channel;
 	const struct app *a = as->app;
 
-	if (ret == -EDQUOT)
+	if (ret == -EUSERS)
 		session_notice(c->session,
 			"channel '%s': application %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
 			" MiB that one user's may: use smaller or fewer buffers, destroy sessions, or start the session daemon with a larger --max-memory-per-user",
 			c->name, a->name, (int)a->pid, (unsigned)a->user->uid,
 			a->env->user_memory_max >> 20);
-	else if (ret == -EFBIG)
+	else if (ret == -EOVERFLOW)
 		session_notice(c->session,
 			"channel '%s': cannot record '%s': the session has as many descriptions of events of user %u as it has room for",
 			c->name, d->name, (unsigned)a->user->uid);
@@ -157,8 +157,11 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			"channel '%s': event '%s' has %d definitions, as many as there may be: others are counted as discarded",
 			c->name, d->name, DEFINITIONS_MAX);
 	else
-		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
-			strerror(-ret));
+		session_notice(c->session, "channel '%s': cannot record '%s': %s%s", c->name,
+			d->name, strerror(-ret),
+			ret == -EFBIG
+				? ": raise the session daemon's limit of the size of files (ulimit -f)"
+				: "");
 }
 
 /*
