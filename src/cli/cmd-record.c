@@ -298,21 +298,24 @@ static int add_state_rule(struct cli *cli, struct kymo_value *state, struct kymo
 }
 
 /*
- * Allows programs that were built with -fsanitize=address. By default they do not start
- * if other libraries precede the sanitizer's. Both work all the same.
+ * Allows programs that were built with sanitizers. By default, one with -fsanitize=address does not
+ * start if other libraries precede the sanitizer's, and a child of fork() ends in one with
+ * -fsanitize=thread when it starts a thread, as libkymo does. All of this works all the same.
  */
-static int allow_sanitizer(struct cli *cli)
+static int allow_sanitizers(struct cli *cli)
 {
-	return extend_variable("ASAN_OPTIONS", "verify_asan_link_order=0", true) < 0
-		       ? cli_fail(cli, "failed", "no memory")
-		       : CLI_OK;
+	int r = extend_variable("TSAN_OPTIONS", "die_after_fork=0", true);
+
+	if (!r && cli_has(cli, "with"))
+		r = extend_variable("ASAN_OPTIONS", "verify_asan_link_order=0", true);
+	return r < 0 ? cli_fail(cli, "failed", "no memory") : CLI_OK;
 }
 
 static int preload_all(struct cli *cli, struct kymo_value *rules)
 {
 	const char *given;
 	size_t iter = 0;
-	int code = cli_has(cli, "with") ? allow_sanitizer(cli) : CLI_OK;
+	int code = allow_sanitizers(cli);
 
 	while (!code && (given = cli_args_next(&cli->args, "with", &iter))) {
 		_cleanup_value_ struct kymo_value *v = cli_params_new(cli);
