@@ -137,7 +137,12 @@ void tracer_last_set_main(void)
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&loader.alive, &attr);
 	pthread_mutexattr_destroy(&attr);
-	pthread_mutex_lock(&loader.alive); /* the kernel releases it */
+	/*
+	 * The kernel releases it. It is free. To a thread sanitizer, a lock that waits would be an
+	 * inversion of the order: the caller has the tracer's lock, which main takes again later,
+	 * when it has this one.
+	 */
+	pthread_mutex_trylock(&loader.alive);
 }
 
 /* Reads main's state, proc(5), and the status that wait() would return for it. */

@@ -162,6 +162,33 @@ def test_sanitized_program(k):
     check(done.returncode and "heap-buffer-overflow" in done.stderr, done.stderr)
 
 
+def test_thread_sanitized_program(k):
+    """The thread sanitizer finds no mistake in a program or its child that are recorded."""
+    program = k.top / "tsan"
+    source = k.top / "tsan.c"
+    source.write_text("""
+        #include <pthread.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static void *nothing(void *arg) { return arg; }
+        int main(void)
+        {
+            pthread_t t;
+            int status = 1;
+            pid_t pid;
+            if (!pthread_create(&t, NULL, nothing, NULL)) pthread_join(t, NULL);
+            pid = fork();
+            if (pid) wait(&status);
+            return pid && status;
+        }""")
+    done = k.run(["gcc", "-g", "-fsanitize=thread", source, "-o", program], status=None)
+    if done.returncode or k.run([program], status=None).returncode:
+        raise Skip("gcc has no thread sanitizer that works here")
+    for libraries in ("dl", "libc,pthread,dl,crash"):
+        done = k.run([CLI, "record", f"--with={libraries}", "-o", k.top / libraries, "--", program], status=None)
+        equal((done.returncode, "ThreadSanitizer" in done.stderr), (0, False), f"{libraries}: {done.stderr}")
+
+
 def test_other_allocator(k):
     """A program with its own allocator keeps it."""
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))
