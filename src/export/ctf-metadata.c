@@ -502,11 +502,21 @@ static void put_trace(struct ky_buf *b, const struct ky_ctf_metadata *m)
 		ky_buf_puts(b, "\";\n");
 	}
 	ky_buf_printf(b, "	packet.header := struct { u32 magic; %s%s",
-		t->has_uuid ? "u8 uuid[16]; " : "", "u64 stream_id; u64 stream_instance_id; ");
+		t->has_uuid ? "u8 uuid[16]; " : "",
+		m->has_instance ? "u64 stream_id; u64 stream_instance_id; " : "u64 stream_id; ");
 	put_slots(b, m->n_header_slots);
 	ky_buf_puts(b, "};\n};\n");
 	put_env(b, t);
 	put_clock(b, t);
+}
+
+static bool has_role(const struct ky_node *n, enum ky_role role)
+{
+	bool found = n && n->role == role;
+
+	for (uint32_t i = 0; n && i < n->n && !found; i++)
+		found = has_role(&n->children[i], role);
+	return found;
 }
 
 int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struct ky_trace *trace)
@@ -515,6 +525,8 @@ int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struc
 	int r = 0;
 
 	m->trace = trace;
+	/* Files of several directories may be one stream if it has a number, and only then. */
+	m->has_instance = has_role(trace->layout.packet_header, KY_ROLE_INSTANCE_ID);
 	m->n_event_slots = calloc(trace->layout.n_streams + 1, sizeof(*m->n_event_slots));
 	if (!m->n_event_slots)
 		return -ENOMEM;

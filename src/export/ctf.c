@@ -34,6 +34,8 @@ struct out_stream {
 	int64_t begin_ns, end_ns;
 	int64_t last_ns; /* the end of the packet before */
 	bool had_packet; /* last_ns holds */
+	bool is_cut;	 /* earlier packets are missing in the source, which begins at cut_ns */
+	int64_t cut_ns;
 	uint64_t n_discarded, seq;
 	unsigned context_unused, unused; /* bits at the end of the context, of the last record */
 };
@@ -127,7 +129,8 @@ static void put_head(struct ky_buf *b, const struct out_stream *s)
 	if (t->has_uuid)
 		ky_buf_append(b, t->uuid, sizeof(t->uuid));
 	put_u64(b, s->class->id);
-	put_u64(b, s->instance);
+	if (s->trace->metadata.has_instance)
+		put_u64(b, s->instance);
 	ky_buf_append(b, s->context.data, n_slots);
 	if (s->class->clock) {
 		put_u64(b, (uint64_t)s->begin_ns);
@@ -170,11 +173,16 @@ static int end_packet(struct out_stream *s)
 	return r;
 }
 
-/* No packet begins before the end of the one before: readers give up there. */
+/*
+ * No packet begins before the end of the one before: readers give up there. The first one begins
+ * with the source if that is cut, so that readers report the same.
+ */
 static void begin_packet(struct out_stream *s, int64_t ns)
 {
 	if (s->had_packet)
 		ns = KY_MAX(ns, s->last_ns);
+	else if (s->is_cut)
+		ns = KY_MIN(ns, s->cut_ns);
 	s->is_open = true;
 	s->begin_ns = s->end_ns = ns;
 }
@@ -252,15 +260,11 @@ static char *make_path(struct writing *w, const struct out_trace *t, const char 
 	return NULL;
 }
 
-/* Returns the stream of an item; a new one when the item's trace is another than before. */
-static struct out_stream *get_stream(struct writing *w, const struct ky_item *item)
+/* Adds a stream, whose path is NULL without memory. NULL: the same. */
+static struct out_stream *add_stream(struct writing *w, const struct ky_item *item)
 {
-	size_t i = item->stream->rank - 1;
-	struct out_stream *s = w->streams[i], **more;
+	struct out_stream *s = calloc(1, sizeof(*s)), **more;
 
-	if (s && s->trace->of == item->file->trace && s->class->id == item->class->id)
-		return s;
-	s = calloc(1, sizeof(*s));
 	more = s ? reallocarray(w->all, w->n_all + 1, sizeof(struct out_stream *)) : NULL;
 	if (!more) {
 		free(s);
@@ -268,16 +272,43 @@ static struct out_stream *get_stream(struct writing *w, const struct ky_item *it
 	}
 	w->all = more;
 	w->all[w->n_all++] = s;
-	s->trace = find_trace(w, item->file->trace);
+	s->trace = find_trace(w, item->trace);
 	s->class = item->class;
 	s->instance = item->file->instance;
 	s->path = s->trace ? make_path(w, s->trace, item->file->path) : NULL;
+	s->is_cut = s->class->seq_bits && ky_stream_is_cut(item->stream, &s->cut_ns);
+	s->seq = s->is_cut;
 	if (s->trace)
 		set_zero_context(s);
-	if (!s->path)
-		return NULL;
-	w->streams[i] = s;
 	return s;
+}
+
+/* Ends the part of a stream in one trace. Readers compare its part in the next trace with it. */
+static int continue_stream(struct out_stream *s, struct out_stream *before)
+{
+	int r = end_packet(before);
+
+	s->n_discarded = before->n_discarded;
+	s->seq = before->seq;
+	s->had_packet = before->had_packet;
+	s->last_ns = before->last_ns;
+	return r;
+}
+
+/* Gets the stream of an item; a new one when the item's trace is another than before. */
+static int get_stream(struct writing *w, const struct ky_item *item, struct out_stream **ret)
+{
+	struct out_stream **at = &w->streams[item->stream->rank - 1], *before = *at;
+	int r = 0;
+
+	if (!before || before->trace->of != item->trace || before->class->id != item->class->id) {
+		*at = add_stream(w, item);
+		if (!*at || !(*at)->path)
+			return -ENOMEM;
+		r = before ? continue_stream(*at, before) : 0;
+	}
+	*ret = *at;
+	return r;
 }
 
 /* --- items --- */
@@ -365,6 +396,7 @@ static int add_loss(struct out_stream *s, const struct ky_item *item)
 
 	if (is_second_loss(s, item->kind)) {
 		s->lost_kind = KY_ITEM_NONE;
+		s->begin_ns = KY_MAX(s->begin_ns, events ? lost->begin_ns : lost->end_ns);
 	} else {
 		if (s->is_open)
 			s->end_ns = KY_MAX(s->end_ns, lost->begin_ns);
@@ -383,12 +415,14 @@ static int add_loss(struct out_stream *s, const struct ky_item *item)
 
 static int add_item(struct writing *w, const struct ky_item *item)
 {
-	struct out_stream *s = item->kind == KY_ITEM_DAMAGED ? NULL : get_stream(w, item);
+	struct out_stream *s;
+	int r;
 
 	if (item->kind == KY_ITEM_DAMAGED)
 		return 0;
-	if (!s)
-		return -ENOMEM;
+	r = get_stream(w, item, &s);
+	if (r < 0)
+		return r;
 	return item->kind == KY_ITEM_EVENT ? add_event(w, s, item) : add_loss(s, item);
 }
 
@@ -415,17 +449,45 @@ static int read_items(struct writing *w)
 	return r;
 }
 
+/* By the paths of files in them, as readers order records of equal times. */
+static int compare_dirs(const void *a, const void *b)
+{
+	const char *x = (*(struct ky_trace *const *)a)->dir;
+	const char *y = (*(struct ky_trace *const *)b)->dir;
+
+	for (; *x && *x == *y; x++, y++)
+		;
+	if (!*x == !*y || (*x | *y) != '/')
+		return (*x ? (unsigned char)*x : '/') - (*y ? (unsigned char)*y : '/');
+	return *x ? 1 : -1; /* one is in the other */
+}
+
+static int add_traces(struct writing *w, const struct ky_trace_reader *reader)
+{
+	size_t n = reader->n_traces;
+	struct ky_trace **sorted = calloc(n + 1, sizeof(struct ky_trace *));
+	int r = sorted ? 0 : -ENOMEM;
+
+	if (sorted && n) {
+		memcpy(sorted, reader->traces, n * sizeof(struct ky_trace *));
+		qsort(sorted, n, sizeof(struct ky_trace *), compare_dirs);
+	}
+	for (size_t i = 0; i < n && !r; i++)
+		r = add_trace(w, sorted[i]);
+	free(sorted);
+	return r;
+}
+
 static int write_traces(struct writing *w)
 {
 	const struct ky_trace_reader *reader = w->q->reader;
-	int r = 0;
+	int r;
 
 	w->traces = calloc(reader->n_traces + 1, sizeof(*w->traces));
 	w->streams = calloc(reader->n_streams + 1, sizeof(struct out_stream *));
 	if (!w->traces || !w->streams)
 		return -ENOMEM;
-	for (size_t i = 0; i < reader->n_traces && !r; i++)
-		r = add_trace(w, reader->traces[i]);
+	r = add_traces(w, reader);
 	return r ? r : read_items(w);
 }
 

@@ -104,7 +104,7 @@ int ky_chunks_connect(struct ky_stream *const *streams, size_t n)
 	for (size_t i = 1; i < n && !r; i++) {
 		const struct ky_file *f = v[i]->files, *before = v[i - 1]->files;
 
-		if (f->is_cut && f->trace->is_kymo && !v[i]->continues && !compare_rings(f, before))
+		if (f->position && !v[i]->continues && !compare_rings(f, before))
 			r = connect_to(v[i], v[i - 1], &packets);
 	}
 	ky_packets_deinit(&packets);

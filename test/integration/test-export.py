@@ -428,6 +428,25 @@ def test_ctf_of_kymo(k):
         equal(k.kymo_json("stat", str(copy)).get("complete_from_ns"), None, f"begin of {copy.name}")
 
 
+def test_ctf_chunks(k):
+    """Two directories with one UUID, whose streams are one, or two if they have no number."""
+    for number, head in (("numbered", b"u16 stream_id; u16 stream_instance_id"), ("other", b"u32 stream_id")):
+        top = k.top / number
+        for name, packets in (("b", ((0, 3), (1, 4))), ("a/c", ((2, 5), (5, 9)))):
+            t = answers.Trace(answers.SPAN_EVENTS)
+            for cpu, discarded in packets:
+                t.packet(cpu, [t.record(100 * cpu, "s:req", cpu), t.record(100 * cpu + 9, "s:done", cpu)], discarded)
+            trace = t.write(top / name)
+            text = (trace / "metadata").read_bytes().replace(b"cpu_id", b"packet_seq_num")
+            (trace / "metadata").write_bytes(text.replace(b"u32 stream_id", head))
+        out = export(k, top, "ctf")
+        wanted, found = k.kymo("view", top), k.kymo("view", out)
+        equal(found.stdout, wanted.stdout, f"events: {number}")
+        losses = [[re.sub(r" in trace .*", "", line) for line in x.stderr.splitlines()] for x in (found, wanted)]
+        equal(*losses, f"losses: {number}")
+        equal(babeltrace2(k, out), babeltrace2(k, top), f"babeltrace2: {number}")
+
+
 def test_ctf_full(k):
     """File systems of other hosts say only when a file is closed that there is no room."""
     kymotest.need_program("strace", "strace")
