@@ -97,7 +97,8 @@ static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 		send_warning(c, "%s is damaged in %llu place%s: events are missing", path,
 			(unsigned long long)w->n_corrupt, w->n_corrupt == 1 ? "" : "s");
 	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))
-		send_warning(c, "%s ends within a packet: the complete packets were read", path);
+		send_warning(
+			c, "%s ends within a packet: the events before that place were read", path);
 	if (!w->read_error || !is_among_first(c, FAULT_UNREADABLE))
 		return;
 	if (w->read_error == -ENODATA)

@@ -232,7 +232,7 @@ static void test_search_behind_whole_fields(void **state)
 	memcpy(file + HEAD, &head, sizeof(head));
 	memcpy(file + HEAD + sizeof(head), &p[1], sizeof(p[1]));
 	expect_output(file, sizeof(file), false,
-		"! memory/stream ends within a packet: the complete packets were read\n");
+		"! memory/stream ends within a packet: the events before that place were read\n");
 }
 
 /* Adds an event that has room for two numbers, and says that it has n. */
