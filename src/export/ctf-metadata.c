@@ -474,15 +474,28 @@ static void put_env(struct ky_buf *b, const struct ky_tsdl *t)
 	ky_buf_puts(b, t->n_env ? "};\n" : "");
 }
 
-/* Times are nanoseconds since 1970; before, readers see the same number modulo 2^64. */
-static void put_clock(struct ky_buf *b, const struct ky_tsdl *t)
+/* Times are nanoseconds since 1970, or since the origin of a clock that begins before. */
+static int64_t find_origin(const struct ky_tsdl *t)
+{
+	int64_t origin = 0;
+
+	for (size_t i = 0; i < t->n_clocks; i++)
+		origin = KY_MIN(origin, t->clocks[i].base_ns);
+	return origin;
+}
+
+static void put_clock(struct ky_buf *b, const struct ky_tsdl *t, int64_t origin_ns)
 {
 	const char *name = t->n_clocks ? t->clocks[0].name : "ns";
+	int64_t s = origin_ns / 1000000000, ns = origin_ns % 1000000000;
 
 	ky_buf_puts(b, "clock { name = ");
 	put_identifier(b, name);
-	ky_buf_puts(b, "; freq = 1000000000; offset = 0; absolute = TRUE; };\n"
-		       "typealias integer { size = 64; align = 8; map = clock.");
+	ky_buf_puts(b, "; freq = 1000000000; ");
+	if (origin_ns)
+		ky_buf_printf(b, "offset_s = %" PRId64 "; ", ns ? s - 1 : s);
+	ky_buf_printf(b, "offset = %" PRId64 "; absolute = TRUE; };\n", ns ? ns + 1000000000 : 0);
+	ky_buf_puts(b, "typealias integer { size = 64; align = 8; map = clock.");
 	put_identifier(b, name);
 	ky_buf_puts(b, ".value; } := time_t;\n");
 }
@@ -507,7 +520,7 @@ static void put_trace(struct ky_buf *b, const struct ky_ctf_metadata *m)
 	put_slots(b, m->n_header_slots);
 	ky_buf_puts(b, "};\n};\n");
 	put_env(b, t);
-	put_clock(b, t);
+	put_clock(b, t, m->origin_ns);
 }
 
 static bool has_role(const struct ky_node *n, enum ky_role role)
@@ -525,6 +538,7 @@ int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struc
 	int r = 0;
 
 	m->trace = trace;
+	m->origin_ns = find_origin(&trace->tsdl);
 	/* Files of several directories may be one stream if it has a number, and only then. */
 	m->has_instance = has_role(trace->layout.packet_header, KY_ROLE_INSTANCE_ID);
 	m->n_event_slots = calloc(trace->layout.n_streams + 1, sizeof(*m->n_event_slots));

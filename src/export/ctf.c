@@ -105,6 +105,11 @@ static void put_u64(struct ky_buf *b, uint64_t v)
 	ky_buf_append(b, &le, sizeof(le));
 }
 
+static void put_time(struct ky_buf *b, const struct out_stream *s, int64_t ns)
+{
+	put_u64(b, (uint64_t)ns - (uint64_t)s->trace->metadata.origin_ns);
+}
+
 static void put_u32(struct ky_buf *b, uint32_t v)
 {
 	uint32_t le = htole32(v);
@@ -133,8 +138,8 @@ static void put_head(struct ky_buf *b, const struct out_stream *s)
 		put_u64(b, s->instance);
 	ky_buf_append(b, s->context.data, n_slots);
 	if (s->class->clock) {
-		put_u64(b, (uint64_t)s->begin_ns);
-		put_u64(b, (uint64_t)s->end_ns);
+		put_time(b, s, s->begin_ns);
+		put_time(b, s, s->end_ns);
 	}
 	sizes_at = b->len;
 	put_u64(b, 0);
@@ -343,7 +348,7 @@ static void put_record(struct writing *w, struct out_stream *s, const struct ky_
 				ky_item_values(e, (enum ky_scope)i), e->scopes[i].data);
 	put_u64(&s->records, e->event->id);
 	if (s->class->clock)
-		put_u64(&s->records, (uint64_t)e->ns);
+		put_time(&s->records, s, e->ns);
 	put_slots(&s->records, m->n_event_slots[s->class - s->trace->of->layout.streams], w->slots);
 	if (w->scratch.len)
 		ky_buf_append(&s->records, w->scratch.data, w->scratch.len);

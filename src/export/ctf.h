@@ -31,6 +31,7 @@ struct ky_ctf_metadata {
 	uint32_t n_header_slots;      /* in packet headers */
 	uint32_t *n_event_slots;      /* owned: in event headers, by stream class */
 	bool has_instance;	      /* packet headers have the number of the stream */
+	int64_t origin_ns;	      /* time of value 0 of the clock: 0, or before 1970 */
 	bool is_approximate;	      /* it has types that CTF 1.8 has not */
 	const char *why;	      /* why it cannot be written; a type's */
 	const char *why_field;	      /* the field with that type */

@@ -368,6 +368,8 @@ static int end_span(struct otlp *o, const struct ky_mark *m)
 	ky_buf_deinit(&like.lane);
 	if (!s)
 		return 0;
+	if (s->is_exported && KY_MIN(s->ns, m->ns) < 0)
+		return -EOPNOTSUPP;
 	if (s->is_exported) {
 		/* Its end may have fields, too. */
 		take_fields(s, m, true);
@@ -431,6 +433,9 @@ int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPO
 	if (!r)
 		r = ky_timeline_read(t, put_mark, &o);
 	e = ky_out_close(&o.out, !r);
+	if (r == -EOPNOTSUPP)
+		snprintf(why, KY_EXPORT_WHY, "%s",
+			"OpenTelemetry has no times before 1970: select a part");
 	if (!r && o.n_left_out)
 		snprintf(why, KY_EXPORT_WHY,
 			"%llu spans have no W3C identifiers, and are in none that has: left out",

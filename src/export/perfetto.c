@@ -325,6 +325,8 @@ static int put_mark(void *arg, const struct ky_mark *m)
 	struct ky_buf packet = {0};
 	uint64_t track;
 
+	if (m->ns < 0)
+		return -EOPNOTSUPP;
 	if (!p->is_begun)
 		put_first_packet(p);
 	track = find_mark_track(p, m);
@@ -357,6 +359,9 @@ int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_
 	if (!r)
 		r = ky_timeline_read(t, put_mark, &p);
 	e = ky_out_close(&p.out, !r);
+	if (r == -EOPNOTSUPP)
+		snprintf(why, KY_EXPORT_WHY, "%s",
+			"Perfetto has no times before 1970: use --to=chrome, or select a part");
 	deinit_perfetto(&p);
 	return r ? r : e;
 }

@@ -447,6 +447,21 @@ def test_ctf_chunks(k):
         equal(babeltrace2(k, out), babeltrace2(k, top), f"babeltrace2: {number}")
 
 
+def test_before_1970(k):
+    """CTF has a clock with an origin; other formats without signed times refuse such a trace."""
+    t = answers.Trace({"s:work_begin": [("u64", "async_id"), ("u64", "trace_id[1]"), ("u64", "span_id")], "s:work_end": [("u64", "async_id")]})
+    t.packet(0, [t.record(5, "s:work_begin", 1, 2, 3), t.record(4 * 10**9, "s:work_end", 1)])
+    trace = t.write(k.top / "trace")
+    text = (trace / "metadata").read_bytes()
+    for offset in (b"-3", b"-3; offset = 7", b"-9223372036"):
+        (trace / "metadata").write_bytes(re.sub(rb"offset_s = [^;]*", b"offset_s = " + offset, text, count=1))
+        shutil.rmtree(k.top / "trace.ctf", ignore_errors=True)
+        equal(k.kymo("view", export(k, trace, "ctf")).stdout, k.kymo("view", trace).stdout, f"times from {offset}")
+    for to in ("perfetto", "otlp"):
+        done = k.kymo("export", trace, f"--to={to}", "-o", k.top / to, status=1)
+        check("no times before 1970" in done.stderr and not (k.top / to).exists(), done.stderr)
+
+
 def test_ctf_full(k):
     """File systems of other hosts say only when a file is closed that there is no room."""
     kymotest.need_program("strace", "strace")
