@@ -15,6 +15,7 @@ struct writer {
 	uint32_t *n_slots;	/* of that scope */
 	const struct ky_node *around[MAX_DEPTH]; /* structures, the outermost first */
 	size_t n_around;
+	const char *field; /* the last name */
 	bool in_array;
 };
 
@@ -62,7 +63,7 @@ static void put_name(struct writer *w, const struct ky_node *n)
 static int refuse_node(struct writer *w, const struct ky_node *n, const char *why)
 {
 	w->m->why = why;
-	w->m->why_field = n->name;
+	w->m->why_field = *n->name ? n->name : w->field;
 	return -EOPNOTSUPP;
 }
 
@@ -155,7 +156,7 @@ static int put_length(struct writer *w, const struct ky_node *n)
 {
 	size_t begin = w->b->len;
 
-	for (size_t i = w->n_around; n->depends_on && !n->depends_on->is_leb && i-- > 0;) {
+	for (size_t i = w->n_around; n->depends_on && n->depends_on->is_shown && i-- > 0;) {
 		if (!put_path(w, w->around[i], n->depends_on))
 			continue;
 		ky_buf_append(w->b, "", 1);
@@ -165,6 +166,8 @@ static int put_length(struct writer *w, const struct ky_node *n)
 		if (!is_shadowed(w, begin, i))
 			return 0;
 		w->b->len = begin;
+		if (w->in_array)
+			return refuse_node(w, n, "an array of sequences whose length is hidden");
 		break;
 	}
 	return put_slot(w, n);
@@ -234,6 +237,7 @@ static int put_field(struct writer *w, const struct ky_node *n, const char *name
 	const struct ky_node *type = element_of(n);
 	int r;
 
+	w->field = n->name;
 	w->in_array |= type != n;
 	r = put_type(w, type);
 	w->in_array = in_array;
@@ -314,10 +318,10 @@ static int put_untagged(struct writer *w, const struct ky_node *n)
 	w->m->is_approximate = true;
 	ky_buf_puts(w->b, "struct { ");
 	for (uint32_t i = 0; i < n->n && !r; i++) {
-		const struct ky_node *option = &n->children[i];
+		const struct ky_node *option = &n->children[i], *type = element_of(option);
 
-		w->in_array = true;
-		r = put_type(w, element_of(option));
+		w->in_array = type != option;
+		r = put_type(w, type);
 		w->in_array = false;
 		ky_buf_printf(w->b, " _o%u[", i);
 		if (!r)

@@ -517,6 +517,29 @@ def test_ctf2(k):
     equal(json.loads(out)["fields"], {"f": "010203ff", "n": 3, "d": "78797a"}, "JSON of blobs")
 
 
+ARRAY = {"type": "static-length-array", "length": 2}
+OPTIONAL2 = dict(optional("f", [1, 2]), **{"field-class": optional("f", [2, 2])})
+EXPORTED = {
+    "optional": (records(("f", unsigned(8)), ("o", OPTIONAL2)), b"\0\1\2\x09",
+        [b"e: { f = 0, o = { o0 = [ ] } }", b"e: { f = 1, o = { o0 = [ [0] = { o0 = [ ] } ] } }", b"e: { f = 2, o = { o0 = [ [0] = { o0 = [ [0] = 9 ] } ] } }"]),
+    "lengths": (records(("a", dict(ARRAY, **{"element-field-class": structure(("n", LEB), ("d", {"type": "dynamic-length-array", "length-field-location": here("n"), "element-field-class": unsigned(8)}))}))),
+        b"\1\7\2\x08\x09", [b"e: { a = [ [0] = { n = 1, d = [ [0] = 7 ] }, [1] = { n = 2, d = [ [0] = 8, [1] = 9 ] } ] }"]),
+}
+
+
+def test_ctf2_export(k):
+    """Written as CTF 1.8, which has not all that CTF 2 has."""
+    for name, (metadata, stream, lines) in EXPORTED.items():
+        out = k.top / f"{name}-18"
+        k.kymo("export", write(k, name, metadata, s=stream), "--to=ctf", "-o", out)
+        equal(view(k, out)[0], lines, name)
+        check(compare(k, out, lines), f"{name}: babeltrace2 aborts")
+    array = dict(optional("f", [1, 2]), **{"field-class": dict(ARRAY, **{"element-field-class": optional("f", [2, 2])})})
+    refused = write(k, "refused", records(("f", unsigned(8)), ("o", array)), s=b"\1")
+    errors = k.kymo("export", refused, "--to=ctf", "-o", k.top / "refused-18", status=1).stderr
+    check("field 'o' cannot be written as CTF 1.8: an array of variants" in errors, errors)
+
+
 def test_nameless(k):
     """Events may have no name."""
     metadata = fragments({"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": structure(("a", unsigned(8)))})
