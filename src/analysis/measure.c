@@ -243,8 +243,6 @@ static double float_of(const struct ky_node *n, const struct ky_value *v)
 
 static int add_float(struct ky_field_values *f, const struct ky_item *item, double v)
 {
-	double scaled = v * KY_MEASURE_SCALE;
-
 	if (v == v)
 		add_to_top(
 			f, (struct ky_top_event){item->event->name, order_of_float(v), item->ns});
@@ -255,8 +253,7 @@ static int add_float(struct ky_field_values *f, const struct ky_item *item, doub
 	f->min = f->values.n ? KY_MIN(f->min, v) : v;
 	f->max = f->values.n ? KY_MAX(f->max, v) : v;
 	f->sum += v;
-	return ky_histogram_add(
-		&f->values, scaled < 0x1p64 ? (uint64_t)(scaled + 0.5) : UINT64_MAX);
+	return ky_histogram_add_float(&f->values, v);
 }
 
 static int add_value(struct ky_field_values *f, const struct ky_item *item)

@@ -31,8 +31,6 @@ struct ky_top_event {
 	int64_t ns;
 };
 
-#define KY_MEASURE_SCALE 0x1p24 /* floating-point numbers are put into histograms times this */
-
 /* The values of a field of numbers. */
 struct ky_field_values {
 	const char *field;	       /* borrowed */

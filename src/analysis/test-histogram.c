@@ -37,14 +37,13 @@ static void expect_near(uint64_t got, uint64_t wanted)
 
 static void check_histogram(const struct ky_histogram *h)
 {
-	uint64_t sum = 0;
+	unsigned __int128 sum = 0;
 
 	for (size_t i = 0; i < N; i++)
-		if (__builtin_add_overflow(sum, numbers[i], &sum))
-			sum = UINT64_MAX;
+		sum += numbers[i];
 	qsort(numbers, N, sizeof(*numbers), by_value);
 	assert_int_equal(h->n, N);
-	assert_int_equal(h->sum, sum);
+	assert_true(h->sum == sum);
 	assert_int_equal(h->min, numbers[0]);
 	assert_int_equal(h->max, numbers[N - 1]);
 	assert_int_equal(ky_histogram_permille(h, 0), numbers[0]);
@@ -86,18 +85,44 @@ static void test_merged(void **state)
 static void test_small(void **state)
 {
 	struct ky_histogram h = {0};
+	uint64_t from;
 
 	(void)state;
 	assert_int_equal(ky_histogram_permille(&h, 500), 0);
 	for (uint64_t v = 1; v <= 2048; v *= 2)
 		assert_int_equal(ky_histogram_add(&h, v), 0);
 	assert_int_equal(ky_histogram_add(&h, UINT64_MAX), 0);
-	assert_int_equal(ky_histogram_count(&h, 0, 1), 0);
-	assert_int_equal(ky_histogram_count(&h, 16, 64), 2);
-	assert_int_equal(ky_histogram_count(&h, 1024, 4096), 2);
+	assert_int_equal(ky_histogram_bar(&h, 0, &from), 0);
+	assert_int_equal(ky_histogram_bar(&h, 5, &from), 1);
+	assert_int_equal(from, 16);
+	assert_int_equal(ky_histogram_bar(&h, 64, &from), 1);
+	assert_int_equal(from, (uint64_t)1 << 63);
 	assert_int_equal(ky_histogram_permille(&h, 1000), UINT64_MAX);
-	assert_int_equal(h.sum, UINT64_MAX);
+	assert_true(h.sum == (unsigned __int128)UINT64_MAX + 4095);
 	ky_histogram_deinit(&h);
+}
+
+static void expect_float(double value)
+{
+	struct ky_histogram h = {0};
+	double got, from;
+
+	assert_int_equal(ky_histogram_add_float(&h, value), 0);
+	got = ky_histogram_permille_float(&h, 500);
+	assert_true(got == value || (got > value * 0.9995 && got < value * 1.0005));
+	assert_int_equal(ky_histogram_bar_float(&h, h.n_powers - 1, &from), 1);
+	assert_true(from == value || (from < value && from * 2 > value));
+	ky_histogram_deinit(&h);
+}
+
+static void test_floats(void **state)
+{
+	(void)state;
+	expect_float(0);
+	expect_float(-0.0);
+	expect_float(__builtin_inf());
+	for (double v = 1e-300; v < 1e300; v *= 7)
+		expect_float(v);
 }
 
 int main(void)
@@ -106,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_floats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,16 +101,19 @@ static int collect_stats(struct stats *s, const struct ky_query *query,
 
 static void add_json_span(struct ky_buf *b, const struct ky_span_name *n)
 {
+	char total[40];
+
 	ky_buf_puts(b, "{\"name\": ");
 	ky_format_json_string(b, n->name, n->name_len);
 	ky_buf_printf(b,
-		", \"async\": %s, \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
+		", \"async\": %s, \"count\": %" PRIu64 ", \"total_ns\": %s"
 		", \"self_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64 ", \"median_ns\": %" PRIu64
 		", \"p90_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64
 		", \"unfinished\": %" PRIu64 ", \"unbegun\": %" PRIu64 ", \"cut\": %" PRIu64 "}",
-		n->is_async ? "true" : "false", n->ns.n, n->ns.sum, n->self_ns, n->ns.min,
-		ky_histogram_permille(&n->ns, 500), ky_histogram_permille(&n->ns, 900),
-		ky_histogram_permille(&n->ns, 990), n->ns.max, n->n_open, n->n_unbegun, n->n_cut);
+		n->is_async ? "true" : "false", n->ns.n, measure_put_sum(total, n->ns.sum),
+		n->self_ns, n->ns.min, ky_histogram_permille(&n->ns, 500),
+		ky_histogram_permille(&n->ns, 900), ky_histogram_permille(&n->ns, 990), n->ns.max,
+		n->n_open, n->n_unbegun, n->n_cut);
 }
 
 static int print_json(struct cli *cli, const struct stats *s, const struct ky_trace_reader *reader)

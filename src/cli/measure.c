@@ -65,7 +65,7 @@ int measure_check_options(struct cli *cli)
 
 /* --- text --- */
 
-void measure_print_duration(uint64_t ns)
+void measure_print_duration(unsigned __int128 ns)
 {
 	double value = (double)ns;
 	const char *unit = ky_scale_ns(&value, 1000);
@@ -95,31 +95,52 @@ void measure_print_view(struct cli *cli, const char *path, int64_t from_ns, int6
 	ky_buf_deinit(&b);
 }
 
-static void print_value(uint64_t value)
+const char *measure_put_sum(char to[40], unsigned __int128 sum)
 {
-	printf("  %10" PRIu64, value);
+	const uint64_t unit = 10000000000000000000u; /* 1 and 19 digits */
+
+	if (sum < unit)
+		snprintf(to, 40, "%" PRIu64, (uint64_t)sum);
+	else
+		snprintf(to, 40, "%" PRIu64 "%019" PRIu64, (uint64_t)(sum / unit),
+			(uint64_t)(sum % unit));
+	return to;
+}
+
+static void print_value(unsigned __int128 value)
+{
+	char text[40];
+
+	printf("  %10s", measure_put_sum(text, value));
+}
+
+static void print_bar(uint64_t n, uint64_t most)
+{
+	printf("  ");
+	for (size_t i = 0; i < BAR_WIDTH; i++)
+		printf("%s", i < (n * BAR_WIDTH + most - 1) / most ? "▇" : " ");
+	printf("  %" PRIu64 "\n", n);
 }
 
 /* The powers of two from the least to the greatest number: so many numbers each, and a bar. */
-static void print_bars(const struct ky_histogram *h, void (*print)(uint64_t value))
+static void print_bars(const struct ky_histogram *h, void (*print)(unsigned __int128 value))
 {
-	uint64_t most = 1, from, to, n;
+	uint64_t n[KY_HISTOGRAM_BARS], from[KY_HISTOGRAM_BARS], most = 1, passed = 0;
 
-	for (from = 0, to = 1; to; from = to, to *= 2)
-		most = KY_MAX(most, ky_histogram_count(h, from, to));
-	for (from = 0, to = 1; h->n && to && from <= h->max; from = to, to *= 2) {
-		n = ky_histogram_count(h, from, to);
-		if (to <= h->min)
+	for (unsigned i = 0; i < KY_HISTOGRAM_BARS; i++) {
+		n[i] = ky_histogram_bar(h, i, &from[i]);
+		most = KY_MAX(most, n[i]);
+	}
+	for (unsigned i = 0; i < KY_HISTOGRAM_BARS && passed < h->n; i++) {
+		passed += n[i];
+		if (!passed)
 			continue;
-		print(KY_MAX(from, h->min));
-		printf("  ");
-		for (size_t i = 0; i < BAR_WIDTH; i++)
-			printf("%s", i < (n * BAR_WIDTH + most - 1) / most ? "▇" : " ");
-		printf("  %" PRIu64 "\n", n);
+		print(KY_MAX(from[i], h->min));
+		print_bar(n[i], most);
 	}
 }
 
-static void print_numbers(const struct ky_histogram *h, void (*print)(uint64_t value))
+static void print_numbers(const struct ky_histogram *h, void (*print)(unsigned __int128 value))
 {
 	print(h->sum);
 	print(h->n ? h->sum / h->n : 0);
@@ -161,9 +182,9 @@ static void print_float(double value)
 	printf("  %10.6g", value);
 }
 
-static void print_scaled(uint64_t value)
+static double permille_of(const struct ky_field_values *f, unsigned permille)
 {
-	print_float((double)value / KY_MEASURE_SCALE);
+	return KY_MIN(KY_MAX(ky_histogram_permille_float(&f->values, permille), f->min), f->max);
 }
 
 /* As print_numbers; sum, least and greatest are exact. */
@@ -173,9 +194,27 @@ static void print_floats(const struct ky_field_values *f)
 	print_float(f->sum / (double)f->values.n);
 	print_float(f->min);
 	for (size_t i = 1; i + 1 < KY_ARRAY_SIZE(permilles); i++)
-		print_scaled(ky_histogram_permille(&f->values, permilles[i]));
+		print_float(permille_of(f, permilles[i]));
 	print_float(f->max);
 	printf("\n");
+}
+
+/* As print_bars, but without the powers that have no number: they may be a thousand. */
+static void print_float_bars(const struct ky_field_values *f)
+{
+	const struct ky_histogram *h = &f->values;
+	uint64_t most = 1, n;
+	double from;
+
+	for (unsigned i = 0; i < h->n_powers; i++)
+		most = KY_MAX(most, ky_histogram_bar_float(h, i, &from));
+	for (unsigned i = 0; i < h->n_powers; i++) {
+		n = ky_histogram_bar_float(h, i, &from);
+		if (!n)
+			continue;
+		print_float(KY_MAX(from, f->min));
+		print_bar(n, most);
+	}
 }
 
 static void print_hist(struct cli *cli, const struct ky_field_values *f)
@@ -189,11 +228,13 @@ static void print_hist(struct cli *cli, const struct ky_field_values *f)
 		return;
 	printf("  %10s  %10s  %10s  %10s  %10s  %10s  %10s  %10s\n", "sum", "mean", "min", "median",
 		"90 %", "99 %", "99.9 %", "max");
-	if (f->is_float)
+	if (f->is_float) {
 		print_floats(f);
-	else
+		print_float_bars(f);
+	} else {
 		print_numbers(&f->values, print_value);
-	print_bars(&f->values, f->is_float ? print_scaled : print_value);
+		print_bars(&f->values, print_value);
+	}
 }
 
 /* "-7", "7" or "0.5". */
@@ -243,14 +284,16 @@ static void print_text(
 static void put_histogram(struct ky_buf *b, const struct ky_histogram *h, const char *unit)
 {
 	const char *comma = "";
+	char sum[40];
 
-	ky_buf_printf(b, "\"count\": %" PRIu64 ", \"total%s\": %" PRIu64 ", ", h->n, unit, h->sum);
+	ky_buf_printf(b, "\"count\": %" PRIu64 ", \"total%s\": %s, ", h->n, unit,
+		measure_put_sum(sum, h->sum));
 	for (size_t i = 0; i < KY_ARRAY_SIZE(permille_names); i++)
 		ky_buf_printf(b, "\"%s%s\": %" PRIu64 ", ", permille_names[i], unit,
 			ky_histogram_permille(h, permilles[i]));
 	ky_buf_puts(b, "\"histogram\": [");
-	for (uint64_t from = 0, to = 1; to; from = to, to *= 2) {
-		uint64_t n = ky_histogram_count(h, from, to);
+	for (unsigned i = 0; i < KY_HISTOGRAM_BARS; i++) {
+		uint64_t from, n = ky_histogram_bar(h, i, &from);
 
 		if (!n)
 			continue;
@@ -314,17 +357,18 @@ static void put_floats(struct ky_buf *b, const struct ky_field_values *f)
 	put_float(b, "total", f->sum);
 	put_float(b, "min", f->min);
 	for (size_t i = 1; i + 1 < KY_ARRAY_SIZE(permilles); i++)
-		put_float(b, permille_names[i],
-			(double)ky_histogram_permille(h, permilles[i]) / KY_MEASURE_SCALE);
+		put_float(b, permille_names[i], permille_of(f, permilles[i]));
 	put_float(b, "max", f->max);
 	ky_buf_puts(b, "\"histogram\": [");
-	for (uint64_t from = 0, to = 1; to; from = to, to *= 2) {
-		uint64_t n = ky_histogram_count(h, from, to);
+	for (unsigned i = 0; i < h->n_powers; i++) {
+		double from;
+		uint64_t n = ky_histogram_bar_float(h, i, &from);
 
 		if (!n)
 			continue;
-		ky_buf_printf(b, "%s{\"from\": %.12g, \"count\": %" PRIu64 "}", comma,
-			(double)from / KY_MEASURE_SCALE, n);
+		ky_buf_printf(b, "%s{", comma);
+		put_float(b, "from", from);
+		ky_buf_printf(b, "\"count\": %" PRIu64 "}", n);
 		comma = ", ";
 	}
 	ky_buf_puts(b, "]");

@@ -14,7 +14,9 @@ int measure_check_options(struct cli *cli);
 int measure_run(struct cli *cli, const struct ky_query *query,
 	const struct ky_trace_reader_options *options, const char *path);
 /* "12.3 us", right-aligned in a column. */
-void measure_print_duration(uint64_t ns);
+void measure_print_duration(unsigned __int128 ns);
+/* Writes a decimal number to `to`, and returns it. */
+const char *measure_put_sum(char to[40], unsigned __int128 sum);
 /* ": ", and the command that shows what lies between two times; path: as above. */
 void measure_print_view(struct cli *cli, const char *path, int64_t from_ns, int64_t to_ns);
 

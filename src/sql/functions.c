@@ -113,20 +113,25 @@ static unsigned power_of(uint64_t v)
 	return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
 }
 
-static int64_t to_integer(sqlite3_value *v)
+/* Integers beyond 2^63 - 1 are text in tables: their type is that of floating-point numbers. */
+static uint64_t to_magnitude(sqlite3_value *v, bool *ret_is_negative)
 {
 	double d = sqlite3_value_double(v);
+	int64_t i = sqlite3_value_int64(v);
 
+	*ret_is_negative = d < 0;
 	if (sqlite3_value_numeric_type(v) == SQLITE_INTEGER)
-		return sqlite3_value_int64(v);
-	return d >= 0x1p63 ? INT64_MAX : d <= -0x1p63 ? INT64_MIN : (int64_t)d;
+		return i < 0 ? -(uint64_t)i : (uint64_t)i;
+	d = d < 0 ? -d : d;
+	return d >= 0x1p64 ? UINT64_MAX : (uint64_t)d;
 }
 
 static void add_to_histogram(sqlite3_context *x, int argc, sqlite3_value **argv)
 {
 	struct histogram *h = sqlite3_aggregate_context(x, sizeof(*h));
 	int type = sqlite3_value_numeric_type(argv[0]);
-	int64_t v;
+	bool is_negative;
+	unsigned power;
 
 	if (!h) {
 		sqlite3_result_error_nomem(x);
@@ -134,11 +139,11 @@ static void add_to_histogram(sqlite3_context *x, int argc, sqlite3_value **argv)
 	}
 	if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
 		return;
-	v = to_integer(argv[0]);
-	if (v < 0)
-		h->negative[power_of(-(uint64_t)v)]++;
+	power = power_of(to_magnitude(argv[0], &is_negative));
+	if (is_negative && power)
+		h->negative[power]++;
 	else
-		h->positive[power_of((uint64_t)v)]++;
+		h->positive[power]++;
 }
 
 /* The values whose power it is: from `from` to before `to`, which may be 2^63. */

@@ -1098,6 +1098,13 @@ def test_stat_values(k):
     s.packet(b"".join(s.event(0, i + 1, struct.pack("<i", n)) for i, n in enumerate((-5, 3, -1))))
     got = k.kymo_json("stat", str(write(k.top / "below", metadata("le", numbers(1)), s=s.data)), "--hist=n0", "--top=n0")
     equal((got["hist"][0]["count"], got["hist"][0]["negative"], [x["value"] for x in got["top"][0]["events"]]), (1, 2, [3, -1, -5]), "below 0")
+    addresses = [0xFFFFFFFF81000000 + i for i in range(3)]
+    s = Stream("<")
+    s.packet(b"".join(s.event(0, i + 1, struct.pack("<Q", n)) for i, n in enumerate(addresses)))
+    trace = write(k.top / "addresses", metadata("le", "unsigned long long _p; "), s=s.data)
+    hist = k.kymo_json("stat", trace, "--hist=p")["hist"][0]
+    equal((hist["total"], hist["min"], hist["max"], hist["histogram"]), (sum(addresses), addresses[0], addresses[2], [{"from": 1 << 63, "count": 3}]), "addresses")
+    check(f" {addresses[1]} " in k.kymo("stat", trace, "--hist=p").stdout, "the mean of addresses")
 
 
 def test_stat_floats(k):
@@ -1118,6 +1125,11 @@ def test_stat_floats(k):
         check(abs(hist[name] - wanted) <= wanted / 1000 + 1e-6, f"{name}: {hist[name]}, wanted {wanted}")
     equal([(x["from"], x["count"]) for x in hist["histogram"]], [(0, 1), *((2.0 ** i / 8, 2 ** i) for i in range(9)), (64, 488)], "steps")
     equal([x["value"] for x in got["top"][0]["events"]], [124.875 - i / 8 for i in range(10)], "greatest")
+    s = Stream("<")
+    s.packet(b"".join(s.event(0, i + 1, struct.pack("<d", i * 1e13)) for i in range(1, 6)))
+    large = write(k.top / "large", metadata("le", "floating_point { exp_dig = 11; mant_dig = 53; align = 8; } _x; "), s=s.data)
+    hist = k.kymo_json("stat", str(large), "--hist=x")["hist"][0]
+    check(abs(hist["median"] - 3e13) <= 3e10 and hist["p99"] == 5e13, f"large numbers: {hist}")
     text = k.kymo("stat", trace, "--hist=x", "--top=x").stdout
     check("1000 values of x  (without 3 below 0 or not a number)\n" in text and re.search(r"^ +124\.875  made", text, re.M), text)
 

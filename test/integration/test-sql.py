@@ -181,6 +181,8 @@ def test_functions(k):
     found = json.loads(ask(k, k.top / "trace", "SELECT hist(dur) FROM spans")[0][0])
     equal([s["n"] for s in found], [sum(s["from"] <= d < s["to"] for d in durations) for s in found], "histogram")
     equal(sum(s["n"] for s in found), len(durations), "all of them")
+    found = json.loads(ask(k, k.top / "trace", "SELECT hist(column1) FROM (VALUES (-1), (0), ('18446744071578845184'), (1e30), (-0.5))")[0][0])
+    equal([(s["from"], s["n"]) for s in found], [(-1, 1), (0, 2), (1 << 63, 2)], "addresses of the kernel, which are text")
     check("percentile" in k.kymo("sql", k.top / "trace", "SELECT percentile(1, 101)", status=1).stderr, "a percentile beyond 100")
     equal(ask(k, k.top / "trace", "SELECT text_time(1700000000123456789 - 1700000000000000000 % 60000000000) LIKE '____-__-__ __:__:__.123456789'"),
         [(1,)], "time as text")
