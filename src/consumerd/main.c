@@ -119,7 +119,6 @@ static int serve_daemon(void)
 		return 2;
 	}
 	ignore_signals();
-	ky_raise_limits();
 	ask_for_short_slices();
 	ret = consumerd_init(&consumer);
 	if (!ret)
@@ -185,6 +184,7 @@ int main(int argc, char **argv)
 		}
 	}
 	ky_sigbus_survive();
+	ky_raise_limits();
 	ky_log_init(recovered ? "kymo" : "kymo-consumerd", recovered ? KY_LOG_WARNING : level);
 	if (owner && become_owner(owner) < 0) {
 		ky_error("cannot become user %s: %s", owner, strerror(errno));

@@ -481,9 +481,12 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	d->managed = secure_getenv("NOTIFY_SOCKET") != NULL;
 	read_host(&d->env);
 	warm_clock(d->env.clock);
-	ky_raise_limits();
+	ret = ky_raise_limits();
+	if (ret < 0)
+		ky_error("the limit of the stack is too low: raise it, 'ulimit -s 8192'");
 	limit_apps(d);
-	ret = open_loop(d);
+	if (!ret)
+		ret = open_loop(d);
 	if (!ret)
 		ret = watch_signals(d);
 	if (!ret)

@@ -22,6 +22,8 @@
 #define ACCEPTS_PER_TURN 16
 #define RETRY_NS	 (100 * KY_NS_PER_MS)
 #define CLOSERS_MAX	 64
+#define STACK_WANTED	 ((rlim_t)8 << 20)
+#define STACK_MIN	 ((rlim_t)512 << 10)
 
 /*
  * The threads that close foreign descriptors, and the descriptors that wait for them. The mutex
@@ -296,8 +298,26 @@ static void raise_limit(int resource)
 	setrlimit(resource, &lim);
 }
 
-void ky_raise_limits(void)
+/*
+ * Some functions that call each other have a message each on the stack, which grows up to the limit
+ * that there is then. The hard limit is raised too if the process may do that.
+ */
+static int raise_stack(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_STACK, &lim) < 0 || lim.rlim_cur >= STACK_WANTED)
+		return 0;
+	lim = (struct rlimit){STACK_WANTED, KY_MAX(lim.rlim_max, STACK_WANTED)};
+	if (!setrlimit(RLIMIT_STACK, &lim))
+		return 0;
+	raise_limit(RLIMIT_STACK);
+	return !getrlimit(RLIMIT_STACK, &lim) && lim.rlim_cur < STACK_MIN ? -ENOMEM : 0;
+}
+
+int ky_raise_limits(void)
 {
 	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_FSIZE);
+	return raise_stack();
 }

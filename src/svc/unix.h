@@ -74,7 +74,10 @@ int ky_close_foreign(int fd);
 ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_FDS],
 	size_t *ret_n_fds, int *ret_flags);
 
-/* Raises the soft limits of open descriptors and of the size of files to the hard ones. */
-void ky_raise_limits(void);
+/*
+ * Raises the soft limits of open descriptors and of the size of files to the hard ones, and that of
+ * the stack if messages need more. Returns 0, or -ENOMEM if the stack cannot have as much.
+ */
+int ky_raise_limits(void);
 
 #endif

@@ -81,6 +81,21 @@ def test_size_of_files(k):
         shutil.rmtree(trace)
 
 
+@without_sanitizers
+def test_little_stack(k):
+    """
+    The daemons raise a low limit of the stack, and the session daemon does not start if it cannot.
+    """
+    may_not = () if os.geteuid() else ("setpriv", "--inh-caps=-sys_resource", "--bounding-set=-sys_resource")
+    k.start_daemon(wrap=[*limited("--stack=131072:unlimited"), *may_not])
+    trace = k.record("emit:*")
+    emit(k)
+    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+    k.stop_daemon()
+    done = k.run([*limited("--stack=131072:131072"), *may_not, SESSIOND], status=1)
+    equal(done.stderr, "kymo-sessiond: the limit of the stack is too low: raise it, 'ulimit -s 8192'\n", "the daemon's message")
+
+
 @without_sanitizers  # sanitizers look for leaks in /proc
 def test_descriptors_run_out(k):
     """A program that cannot open any more files continues to record."""
