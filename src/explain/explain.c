@@ -233,6 +233,12 @@ static bool is_sure(const struct ky_difference *d, bool with_places)
 	return share >= .5;
 }
 
+/* Of the extra time of all slow ones, the part that a group of some of them has. */
+static double part_of(const struct ky_difference *d, const struct ky_difference *whole)
+{
+	return (double)d->n_slow * d->extra_ns / ((double)whole->n_slow * whole->extra_ns);
+}
+
 /* Looks for a part of a group that is explained, where the whole is not. */
 static int try_part(struct ky_explanation *e, const struct ky_difference *whole,
 	struct ky_instance *const *all, size_t n)
@@ -244,13 +250,12 @@ static int try_part(struct ky_explanation *e, const struct ky_difference *whole,
 
 	if (!r && part->n_slow)
 		r = compare_groups(e, d, i, all, n);
-	if (!r && part->n_slow && is_sure(d, true)) {
+	if (!r && part->n_slow && is_sure(d, true) && part_of(d, whole) >= KY_MIN_SHARE) {
 		e->c->groups.n++;
 		e->c->n_differences++;
 		e->c->chosen = d;
 		e->c->whole = whole;
-		e->c->part = (double)d->n_slow * d->extra_ns /
-			     ((double)whole->n_slow * whole->extra_ns);
+		e->c->part = part_of(d, whole);
 		return 0;
 	}
 	ky_difference_deinit(d);
@@ -308,6 +313,7 @@ static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all
 }
 
 #define MIN_BELOW .5 /* of the typical time, that those below longer ones take longer */
+#define MAX_ABOVE 10 /* times their extra time, that longer ones have together */
 
 /* Whether it is known when it is slow. That a processor is busier than others says little. */
 static bool has_reason(const struct ky_finding *f)
@@ -319,10 +325,30 @@ static bool has_reason(const struct ky_finding *f)
 	return false;
 }
 
+/* A size says how long the longer ones take, too. */
+static bool has_law(const struct ky_finding *f)
+{
+	for (size_t i = 0; i < f->conditions.n; i++) {
+		if (f->conditions.v[i].is_law && f->conditions.v[i].about == KY_ABOUT_FIELD)
+			return true;
+	}
+	return false;
+}
+
+/* The extra time of the longer instances that are left out, in that of the slow ones. */
+static double extra_above(const struct ky_difference *d)
+{
+	const struct ky_group *g = d->group;
+
+	return (double)g->n_longer * (g->longer_ns - d->typical_ns) /
+	       KY_MAX(1, g->n_all_slow * d->extra_ns);
+}
+
 /*
  * Whether the instances that are longer than these matter more: these are hardly longer than
- * typical ones, or there are half as many longer ones and of these a mere place is known. The
- * answer would hide that nothing is known of the longer ones.
+ * typical ones; the longer ones have nearly all of the extra time; or there are half as many longer
+ * ones and of these a mere place is known. The answer would hide that nothing is known of the
+ * longer ones.
  */
 static bool hides_longer(const struct ky_difference *d)
 {
@@ -331,6 +357,7 @@ static bool hides_longer(const struct ky_difference *d)
 	bool is_place = ky_finding_is_place(d->x, f) && !has_reason(f);
 
 	return g->n_longer && (d->extra_ns < MIN_BELOW * d->typical_ns ||
+				      (extra_above(d) > MAX_ABOVE && !has_law(f)) ||
 				      (is_place && (double)g->n_longer > .5 * g->n_all_slow));
 }
 

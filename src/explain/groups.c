@@ -136,6 +136,15 @@ static bool is_remarkable(const struct ordered *o, size_t cut, size_t end)
 	       ky_stats_tail(o->logs, o->mode ? o->mode : o->n, part);
 }
 
+static double mean_from(const struct ordered *o, size_t from)
+{
+	double sum = 0;
+
+	for (size_t i = from; i < o->n_all; i++)
+		sum += o->v[i]->ns;
+	return from < o->n_all ? sum / (double)(o->n_all - from) : 0;
+}
+
 /* The slow ones are those from index cut to end. */
 static int add_group(struct ky_groups *g, const struct ordered *o, size_t cut, size_t end)
 {
@@ -148,6 +157,7 @@ static int add_group(struct ky_groups *g, const struct ordered *o, size_t cut, s
 		.from_ns = o->v[cut]->ns,
 		.to_ns = end < o->n_all ? o->v[end - 1]->ns : 0,
 		.n_longer = (size_t)round((double)(o->n_all - end) * o->scale),
+		.longer_ns = mean_from(o, end),
 		.is_remarkable = is_remarkable(o, cut, end)};
 	r = ky_groups_sample(&group->slow, &group->n_slow, o->v + cut, end - cut, KY_MAX_GROUP);
 	if (!r)

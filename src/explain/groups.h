@@ -27,6 +27,7 @@ struct ky_group {
 	double from_ns;			      /* the shortest slow one */
 	double to_ns;			      /* the longest; 0: of all instances */
 	size_t n_longer;		      /* that are neither: left out */
+	double longer_ns;		      /* mean of those */
 	bool is_mode;			      /* apart from the others, not cut from a tail */
 	bool is_part;			      /* of a group that nothing explains as a whole */
 	bool is_remarkable;		      /* longer than the tail of one distribution */

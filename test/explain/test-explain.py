@@ -1879,6 +1879,14 @@ def test_hardly_longer():
     assert out["verdict"] == "not-recorded" and out["slow"]["mean_ns"] > 500000, out["first_line"]
 
 
+def test_little_time():
+    """A reason for very little of the extra time is no answer, however many instances it has."""
+    def work(p, i, f):
+        p.spend(p.r.uniform(3000, 9000) if p.r.random() < .02 else 100 if i % 16 == 3 else 1)
+    out = explain(Program(114, threads=1, n=2000).make(work), "shop:checkout")
+    assert out["verdict"] == "not-recorded" and out["slow"]["mean_ns"] > 3e6, out["first_line"]
+
+
 # ---------------------------------------------------------------- without a cause
 def test_nothing():
     """Many distributions, with and without stalls: at most 5 % of the answers may claim a cause."""
