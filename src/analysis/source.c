@@ -168,6 +168,7 @@ static void set_pair(struct ky_source *s, struct ky_source_class *c, enum ky_eve
 	snprintf(name, sizeof(name), "%s%s", rest, ending);
 	c->kind = kind;
 	c->base = ky_texts_add(s->names, name, strlen(name));
+	c->is_interrupt = strcmp(ending, "()") != 0;
 }
 
 static bool find_pair(struct ky_source *s, struct ky_source_class *c, const char *name)
@@ -344,7 +345,7 @@ static int set_end(struct ky_source *s, struct ky_source_class *c, const struct 
 		return -EINVAL;
 	c->base = base;
 	c->known[KY_FIELD_SPAN] = key;
-	c->is_lock = c->is_alloc = false;
+	c->is_lock = c->is_alloc = c->is_interrupt = false;
 	c->kind = key ? (is_begin ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_ASYNC_END)
 		      : (is_begin ? KY_EVENT_SPAN_BEGIN : KY_EVENT_SPAN_END);
 	return 1;

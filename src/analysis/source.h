@@ -72,9 +72,10 @@ struct ky_source_class {
 	uint32_t name; /* of the event; all functions that allocate or free have one */
 	uint32_t base; /* spans and pairs: the name of the span */
 	bool is_kernel, is_lock, is_alloc;
-	bool is_library;  /* of the preloads, or of the tracer itself */
-	bool is_own;	  /* of the application: neither a span's nor a library's */
-	bool is_function; /* the span is a function */
+	bool is_library;   /* of the preloads, or of the tracer itself */
+	bool is_own;	   /* of the application: neither a span's nor a library's */
+	bool is_function;  /* the span is a function */
+	bool is_interrupt; /* a pair that comes to a thread, whatever it does: page faults, too */
 	const struct ky_field *known[KY_N_FIELDS]; /* NULL: it has none */
 	KY_VEC(struct ky_field) fields;		   /* all that have one number or text each */
 	struct ky_field_ref callers;		   /* SAMPLE */

@@ -120,11 +120,15 @@ static void end_span(struct ky_account *a, struct ky_timeline *t, const struct k
 
 /* --- events of a thread --- */
 
-/* Accounts for the time between the thread's newest event and this one. */
+/*
+ * Accounts for the time between the thread's newest event and this one. Within an interrupt, that
+ * is not the stretch that the thread's wakes are about.
+ */
 static void end_stretch(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
-	const struct ky_wake *wake = t->wake.is_set || t->late_wake.is_set
+	const struct ky_frame *interrupt = ky_timeline_interrupt(t);
+	const struct ky_wake *wake = !interrupt && (t->wake.is_set || t->late_wake.is_set)
 					     ? ky_locking_find_wake(t, e)
 					     : NULL;
 	int64_t woken;
@@ -143,16 +147,103 @@ static void end_stretch(
 		if (!w->is_instance && w->to <= e->ns)
 			t->active.v[i--] = t->active.v[--t->active.n];
 	}
-	t->wake.is_set = t->late_wake.is_set = false;
 	t->is_async_new = false;
-	t->off.n = 0;
-	t->stacks.n = 0;
+	t->off.n = interrupt ? interrupt->cut.n_off : 0;
+	t->stacks.n = interrupt ? interrupt->cut.n_stacks : 0;
+	if (!interrupt)
+		t->wake.is_set = t->late_wake.is_set = false;
+}
+
+static void set_newest(struct ky_timeline *t, const struct ky_source_event *e)
+{
+	t->had_event = true;
+	t->last_ns = e->ns;
+	t->last_name = e->class->name;
+}
+
+/* --- interrupts: their own parts of what they interrupt, whose ways keep their ends --- */
+
+static void begin_interrupt(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	const struct ky_cut cut = {.is_set = t->had_event,
+		.is_async_new = t->is_async_new,
+		.last_ns = t->last_ns,
+		.last_name = t->last_name,
+		.n_off = t->off.n,
+		.n_stacks = t->stacks.n};
+	size_t n = t->stack.n;
+
+	ky_windows_push(a, t,
+		&(struct ky_frame){.name = e->class->base,
+			.begin_ns = e->ns,
+			.is_pair = true,
+			.is_interrupt = true,
+			.cut = cut,
+			.n_outer = t->outer.n});
+	if (t->stack.n > n)
+		set_newest(t, e);
+}
+
+/* The innermost one ends with this event, whether it says so or not. */
+static void end_interrupt(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	const struct ky_frame f = *ky_timeline_interrupt(t);
+
+	end_stretch(a, t, e);
+	ky_windows_pop(a, t, t->stack.n - 1, e->ns);
+	set_newest(t, e);
+	if (!f.cut.is_set)
+		return;
+	t->is_async_new = f.cut.is_async_new;
+	t->last_ns = f.cut.last_ns;
+	t->last_name = f.cut.last_name;
+	ky_account_check(a,
+		ky_vec_add(&t->off, (struct ky_off){f.begin_ns, e->ns, KY_PART_SPAN, UINT32_MAX}));
+}
+
+static bool is_in_interrupt(const struct ky_timeline *t, uint32_t name)
+{
+	for (size_t i = t->stack.n; i-- > 0 && t->stack.v[i].is_interrupt;) {
+		if (t->stack.v[i].name == name)
+			return true;
+	}
+	return false;
+}
+
+/* An end without a begin is none; an end that is missing is before the next end around it. */
+static void add_interrupt_event(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	if (e->kind == KY_EVENT_PAIR_ENTRY) {
+		begin_interrupt(a, t, e);
+		return;
+	}
+	for (bool is_end = false; !is_end && is_in_interrupt(t, e->class->base);) {
+		is_end = ky_timeline_interrupt(t)->name == e->class->base;
+		end_interrupt(a, t, e);
+	}
+}
+
+/* A thread does nothing of its own in an interrupt. */
+static bool is_of_interrupt(const struct ky_source_event *e)
+{
+	return e->class->is_kernel && e->kind != KY_EVENT_PAIR_ENTRY &&
+	       e->kind != KY_EVENT_PAIR_EXIT && e->kind != KY_EVENT_SPAN_BEGIN &&
+	       e->kind != KY_EVENT_SPAN_END;
 }
 
 static void add_thread_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
 	ky_account_check(a, ky_timeline_run(t, e->ns));
+	if (e->class->is_interrupt) {
+		add_interrupt_event(a, t, e);
+		return;
+	}
+	while (ky_timeline_interrupt(t) && !is_of_interrupt(e))
+		end_interrupt(a, t, e);
 	end_stretch(a, t, e);
 	for (size_t i = 0; i < t->active.n && !e->class->is_lock && !e->class->is_alloc; i++)
 		ky_traits_add_inner(a, t->active.v[i], e);
@@ -181,9 +272,7 @@ static void add_thread_event(
 	default:
 		break;
 	}
-	t->had_event = true;
-	t->last_ns = e->ns;
-	t->last_name = e->class->name;
+	set_newest(t, e);
 }
 
 struct ky_timeline *ky_account_timeline(

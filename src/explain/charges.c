@@ -125,13 +125,13 @@ void ky_account_charge_condition(
 
 void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t from)
 {
-	for (size_t k = 0; k < t->off.n && !ky_timeline_is_locking(t); k++) {
+	for (size_t k = ky_timeline_first_off(t); k < t->off.n && !ky_timeline_is_locking(t); k++) {
 		const struct ky_off *off = &t->off.v[k];
 		const struct wait_for wait = {
 			.thread = off->kind == KY_PART_WAIT ? off->thread : UINT32_MAX,
 			.processor = off->kind == KY_PART_READY ? off->thread : UINT32_MAX};
 
-		for (size_t i = 0; i < t->active.n; i++)
+		for (size_t i = 0; i < t->active.n && off->kind != KY_PART_SPAN; i++)
 			charge_window(a, t, t->active.v[i],
 				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),
 				&wait, KY_MAX(off->from, from), off->to);

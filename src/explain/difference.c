@@ -254,7 +254,9 @@ static bool is_cause(const struct ky_explain *x, const struct ky_finding *f)
 
 	if (c->kind != KY_PART_WAY)
 		return is_wait(x, f->component) ||
-		       (f->kind != KY_FINDING_LONGER && is_call(x, f->component));
+		       (f->kind != KY_FINDING_LONGER &&
+			       (is_call(x, f->component) ||
+				       has_name_prefix(x, c->a, "page fault")));
 	if (f->kind == KY_FINDING_LONGER)
 		return false;
 	if (is_handler_end(x, c->a) || is_handler_end(x, c->b))

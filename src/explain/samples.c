@@ -95,7 +95,7 @@ void ky_samples_take(
 	for (size_t i = 0; i < t->stacks.n; i++) {
 		const struct ky_stack *s = &t->stacks.v[i];
 
-		if (s->ns >= w->from && s->ns <= w->to)
+		if (s->ns >= KY_MAX(w->from, t->last_ns) && s->ns <= w->to)
 			add_sample(a, t, w->instance, s, component);
 	}
 }

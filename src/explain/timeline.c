@@ -22,14 +22,32 @@ uint32_t ky_timeline_span(const struct ky_timeline *t)
 
 int64_t ky_timeline_woken_ns(const struct ky_timeline *t, int64_t ns)
 {
-	const struct ky_off *last = t->off.n ? &t->off.v[t->off.n - 1] : NULL;
+	size_t first = ky_timeline_first_off(t), n = t->off.n;
+	const struct ky_off *last;
 
+	while (n > first && t->off.v[n - 1].kind == KY_PART_SPAN)
+		n--;
+	last = n > first ? &t->off.v[n - 1] : NULL;
 	return last && last->kind == KY_PART_READY ? KY_MIN(ns, last->from) : ns;
 }
 
 bool ky_timeline_is_locking(const struct ky_timeline *t)
 {
 	return t->stack.n && t->stack.v[t->stack.n - 1].is_lock;
+}
+
+const struct ky_frame *ky_timeline_interrupt(const struct ky_timeline *t)
+{
+	const struct ky_frame *top = t->stack.n ? &t->stack.v[t->stack.n - 1] : NULL;
+
+	return top && top->is_interrupt ? top : NULL;
+}
+
+size_t ky_timeline_first_off(const struct ky_timeline *t)
+{
+	const struct ky_frame *interrupt = ky_timeline_interrupt(t);
+
+	return interrupt ? interrupt->cut.n_off : 0;
 }
 
 static bool is_same(const struct ky_history *a, const struct ky_history *b)

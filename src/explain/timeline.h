@@ -12,11 +12,21 @@
 #include "explain/locks.h"
 #include "explain/model.h"
 
+/* The stretch of the thread that an interrupt is in: it goes on behind it. */
+struct ky_cut {
+	bool is_set;
+	bool is_async_new;
+	int64_t last_ns;
+	uint32_t last_name;
+	size_t n_off, n_stacks; /* how many belong to it so far */
+};
+
 struct ky_frame {
 	uint32_t name;	/* of the span; LOCK: 0 */
 	uint32_t doing; /* PAIR: with the span around it, "db:query;read()"; others: name */
-	bool is_lock, is_pair;
+	bool is_lock, is_pair, is_interrupt;
 	int64_t begin_ns;
+	struct ky_cut cut;	/* INTERRUPT */
 	size_t n_outer;		/* length of ky_timeline.outer below it */
 	struct ky_mutex *mutex; /* not LOCK: lent while it waits for a condition; or NULL */
 };
@@ -38,11 +48,12 @@ struct ky_history {
 	struct ky_mutex *mutex; /* LOCK */
 };
 
-/* Time within the current stretch in which the thread did not run. */
+/* Time within the current stretch in which the thread did not run, or ran an interrupt. */
 struct ky_off {
 	int64_t from, to;
-	enum ky_component_kind kind; /* WAIT or READY */
-	uint32_t thread;	     /* as of struct ky_history */
+	enum ky_component_kind
+		kind;	 /* WAIT or READY; SPAN: an interrupt, which has its own parts */
+	uint32_t thread; /* as of struct ky_history */
 };
 
 /* Another thread acquired a mutex that this one holds. */
@@ -141,6 +152,10 @@ uint32_t ky_timeline_span_at(const struct ky_timeline *t, int64_t ns);
 /* When it was woken that runs since ns at the latest; ns: the scheduler's events do not say it. */
 int64_t ky_timeline_woken_ns(const struct ky_timeline *t, int64_t ns);
 bool ky_timeline_is_locking(const struct ky_timeline *t);
+/* The interrupt that the thread is in, the innermost one; NULL: none. */
+const struct ky_frame *ky_timeline_interrupt(const struct ky_timeline *t);
+/* The first of t->off that belongs to the current stretch; others are of the one around. */
+size_t ky_timeline_first_off(const struct ky_timeline *t);
 /* Takes note of the thread's state from now on. 0 or -ENOMEM. */
 int ky_timeline_note(struct ky_timeline *t, int64_t ns);
 

@@ -128,7 +128,7 @@ static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_o
 	int64_t from = KY_MAX(off->from, begin), to = KY_MIN(off->to, w->to);
 	uint32_t c;
 
-	if (from >= to)
+	if (from >= to || off->kind == KY_PART_SPAN)
 		return;
 	c = ky_window_child(a, ky_window_top(w), off->kind, 0, 0);
 	count_part(a, w, c);
@@ -136,14 +136,16 @@ static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_o
 				    ky_window_child(a, c, KY_PART_WAY, way_a, way_b), from, to, 0));
 }
 
-static int64_t off_within(const struct ky_timeline *t, int64_t from, int64_t to)
+static int64_t off_within(
+	const struct ky_timeline *t, int64_t from, int64_t to, bool is_interrupts_alone)
 {
 	int64_t ns = 0;
 
 	for (size_t i = 0; i < t->off.n; i++) {
 		int64_t begin = KY_MAX(t->off.v[i].from, from), end = KY_MIN(t->off.v[i].to, to);
 
-		ns += begin < end ? end - begin : 0;
+		if (begin < end && (!is_interrupts_alone || t->off.v[i].kind == KY_PART_SPAN))
+			ns += end - begin;
 	}
 	return ns;
 }
@@ -173,15 +175,15 @@ static void add_condition(struct ky_account *a, const struct ky_timeline *t, str
 		return;
 	parent = ky_window_child(a, parent, KY_PART_CONDITION, 0, 0);
 	count_part(a, w, parent);
-	ky_account_check(
-		a, ky_instance_add_time(w->instance,
-			   ky_window_child(a, parent, KY_PART_WAY, t->last_name, b), from, to, 0));
+	ky_account_check(a, ky_instance_add_time(w->instance,
+				    ky_window_child(a, parent, KY_PART_WAY, t->last_name, b), from,
+				    to, off_within(t, from, to, true)));
 }
 
 void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
 	uint32_t b, int64_t condition_ns)
 {
-	int64_t from = KY_MAX(t->last_ns, w->from), to = KY_MIN(ns, w->to), off = 0;
+	int64_t from = KY_MAX(t->last_ns, w->from), to = KY_MIN(ns, w->to), off;
 	int64_t met = KY_MAX(from, KY_MIN(condition_ns, to));
 	uint32_t parent, name = t->last_name;
 
@@ -189,11 +191,9 @@ void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_wi
 		return;
 	parent = async_part(a, t, w);
 	add_condition(a, t, w, parent, from, met, b);
-	if (!ky_timeline_is_locking(t)) {
-		for (size_t i = 0; i < t->off.n; i++)
-			add_off(a, w, &t->off.v[i], met, name, b);
-		off = off_within(t, met, to);
-	}
+	for (size_t i = 0; i < t->off.n && !ky_timeline_is_locking(t); i++)
+		add_off(a, w, &t->off.v[i], met, name, b);
+	off = off_within(t, met, to, ky_timeline_is_locking(t));
 	parent = ky_window_child(a, parent, KY_PART_WAY, name, b);
 	ky_account_check(a, ky_instance_add_time(w->instance, parent, met, to, off));
 	ky_samples_take(a, t, w, parent);

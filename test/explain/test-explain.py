@@ -1614,6 +1614,71 @@ def test_signal_handler():
     check(p.make(work), "a signal handler runs once instead of never in shop:checkout;shop:p")
 
 
+def tick(p, inner=()):
+    p.kernel("timer_hrtimer_expire_entry", p.cpu)
+    for step in inner:
+        p.at += 100
+        step()
+    p.at += 100
+    p.kernel("timer_hrtimer_expire_exit", p.cpu)
+
+
+def test_interrupts():
+    """An interrupt is a part of its own; the way around it keeps its ends."""
+    def softirq():
+        p.kernel("irq_softirq_entry", p.cpu, vec=1)
+        p.at += 50
+        p.kernel("irq_softirq_exit", p.cpu, vec=1)
+
+    def lose_exit():
+        p.kernel("timer_hrtimer_expire_entry", p.cpu)
+
+    p = Kernel(101)
+    p.at, p.cpu, p.thread = 1000, 0, (200, 60, "worker")
+    p.switch(0, 200, 0, "worker")
+    begin = p.at = 2000
+    p.begin("s:p")
+    for inner in ((), (softirq, softirq)):
+        p.at += 1000
+        tick(p, inner)
+    p.switch(200, 0, 0, "idle")
+    p.at += 300
+    p.switch(0, 200, 0, "worker")
+    p.at += 700
+    tick(p)
+    p.at += 500
+    p.event("s:step")
+    p.at += 40
+    lose_exit()
+    p.at += 30
+    p.end("s:p")
+    parts = read_accounts(new_trace(p.events), "s:p")[(200, begin)]
+    duration = parts.pop("duration")
+    assert sum(ns for path, (n, ns) in parts.items() if ".." in path[-1]) == duration, parts
+    timer = "timer_hrtimer_expire_"
+    assert parts[("s:p", "s:p_begin..s:step")] == [1, 3200], parts
+    assert parts[("s:p", "(ready)")] == [1, 300], parts
+    assert parts[("s:p", "interrupt")] == [4, 630], parts
+    assert parts[("s:p", "interrupt", timer + "entry.." + timer + "exit")] == [3, 500], parts
+    assert parts[("s:p", "interrupt", "softirq")] == [2, 100], parts
+    assert parts[("s:p", "s:step..s:p_end")] == [1, 40], parts
+
+
+def test_interrupted_way():
+    def work(p, i, f):
+        p.event("pthread:mutex_lock_req", mutex=77, caller=1)
+        p.event("pthread:mutex_lock_acq", mutex=77, status=0, caller=1)
+        for _ in range(30 if p.r.random() < .06 else 1):
+            p.spend(100)
+            if p.r.random() < .4:
+                tick(p)
+        p.event("pthread:mutex_unlock", mutex=77, status=0, caller=1)
+    p = Kernel(102, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "no event comes between pthread:mutex_lock_acq and pthread:mutex_unlock for ", "instead of 10")
+
+
 def test_page_faults():
     def work(p, i, f):
         for _ in range(300 if p.r.random() < .06 else 1):
