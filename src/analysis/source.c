@@ -64,6 +64,7 @@ static const char *const field_names[KY_N_FIELDS][3] = {
 	[KY_FIELD_COUNTER] = {"counter"},
 	[KY_FIELD_SIZE] = {"size"},
 	[KY_FIELD_NMEMB] = {"nmemb"},
+	[KY_FIELD_OPTION] = {"option"},
 };
 
 /* Contexts are not fields of the event: a field "tid" of sched_waking is another thread's. */
@@ -169,6 +170,7 @@ static void set_pair(struct ky_source *s, struct ky_source_class *c, enum ky_eve
 	c->kind = kind;
 	c->base = ky_texts_add(s->names, name, strlen(name));
 	c->is_interrupt = strcmp(ending, "()") != 0;
+	c->is_prctl = !strcmp(name, "prctl()");
 }
 
 static bool find_pair(struct ky_source *s, struct ky_source_class *c, const char *name)
@@ -345,7 +347,7 @@ static int set_end(struct ky_source *s, struct ky_source_class *c, const struct 
 		return -EINVAL;
 	c->base = base;
 	c->known[KY_FIELD_SPAN] = key;
-	c->is_lock = c->is_alloc = c->is_interrupt = false;
+	c->is_lock = c->is_alloc = c->is_interrupt = c->is_prctl = false;
 	c->kind = key ? (is_begin ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_ASYNC_END)
 		      : (is_begin ? KY_EVENT_SPAN_BEGIN : KY_EVENT_SPAN_END);
 	return 1;

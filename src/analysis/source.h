@@ -55,7 +55,8 @@ enum ky_event_field {
 	KY_FIELD_DEVICE,
 	KY_FIELD_COUNTER,
 	KY_FIELD_SIZE,
-	KY_FIELD_NMEMB, /* of calloc, whose size is that of one element */
+	KY_FIELD_NMEMB,	 /* of calloc, whose size is that of one element */
+	KY_FIELD_OPTION, /* of prctl() */
 	KY_N_FIELDS,
 };
 
@@ -76,6 +77,7 @@ struct ky_source_class {
 	bool is_own;	   /* of the application: neither a span's nor a library's */
 	bool is_function;  /* the span is a function */
 	bool is_interrupt; /* a pair that comes to a thread, whatever it does: page faults, too */
+	bool is_prctl;
 	const struct ky_field *known[KY_N_FIELDS]; /* NULL: it has none */
 	KY_VEC(struct ky_field) fields;		   /* all that have one number or text each */
 	struct ky_field_ref callers;		   /* SAMPLE */

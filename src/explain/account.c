@@ -9,6 +9,8 @@
  */
 #include "explain/accounting.h"
 
+#include <sys/prctl.h>
+
 void ky_account_check(struct ky_account *a, int r)
 {
 	if (r < 0 && !a->error)
@@ -234,10 +236,25 @@ static bool is_of_interrupt(const struct ky_source_event *e)
 	       e->kind != KY_EVENT_SPAN_END;
 }
 
+/* libkymo asks for the thread's name by a system call, which is none of the program's. */
+static bool is_tracers_call(struct ky_timeline *t, const struct ky_source_event *e)
+{
+	bool is_asking = t->is_asking_name;
+
+	if (!e->class->is_prctl)
+		return false;
+	if (e->kind == KY_EVENT_PAIR_ENTRY)
+		is_asking = ky_source_number(e, KY_FIELD_OPTION, -1) == PR_GET_NAME;
+	t->is_asking_name = is_asking && e->kind == KY_EVENT_PAIR_ENTRY;
+	return is_asking;
+}
+
 static void add_thread_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
 	ky_account_check(a, ky_timeline_run(t, e->ns));
+	if (is_tracers_call(t, e))
+		return;
 	if (e->class->is_interrupt) {
 		add_interrupt_event(a, t, e);
 		return;

@@ -96,6 +96,7 @@ struct ky_timeline {
 	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */
 	uint32_t waker, processor;
 	KY_VEC(struct ky_off) off;
+	bool is_asking_name; /* for its own name, which libkymo records */
 	/* by an owner that did not have to wait for it, or by one that had to */
 	struct ky_wake wake, late_wake;
 	KY_VEC(struct ky_history) history;

@@ -1679,6 +1679,23 @@ def test_interrupted_way():
     check(p.make(work), "no event comes between pthread:mutex_lock_acq and pthread:mutex_unlock for ", "instead of 10")
 
 
+def test_asks_for_its_name():
+    """A call by which libkymo asks for the thread's name is none of the program; others are."""
+    def work(p, i, f):
+        p.spend(5)
+        if p.r.random() < .06:
+            p.kernel("syscall_entry_prctl", p.cpu, option=option)
+            p.spend(300)
+            p.kernel("syscall_exit_prctl", p.cpu, ret=0)
+        p.spend(5)
+    for option, is_named in (16, False), (15, True):
+        p = Kernel(103, threads=1, n=500)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        first = kymo("explain", p.make(work), "--span=shop:checkout").splitlines()[0]
+        assert ("it runs prctl(), which typical ones do not" in first) == is_named, first
+
+
 def test_page_faults():
     def work(p, i, f):
         for _ in range(300 if p.r.random() < .06 else 1):
