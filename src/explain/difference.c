@@ -299,23 +299,43 @@ static void divide_longer(struct work *w, uint32_t c, double longer, double each
 	add_finding(w, KY_FINDING_LONGER, c, longer);
 }
 
+/* The time of waits in slow instances, below the component. */
+static double sum_waits(const struct work *w, uint32_t c)
+{
+	double ns = 0;
+
+	for (uint32_t k = w->first[c]; k; k = w->next[k]) {
+		if (ky_component_of(w->x, k)->kind == KY_PART_SPAN)
+			ns += sum_waits(w, k);
+		else if (is_wait(w->x, k) && ky_component_of(w->x, k)->kind != KY_PART_READY)
+			ns += w->means[0][k].ns;
+	}
+	return ns;
+}
+
+/* Adds waits and ways below the component, also those in calls inside. */
+static void add_parts(struct work *w, enum ky_finding_kind kind, uint32_t c, double scale)
+{
+	for (uint32_t k = w->first[c]; k && !w->error; k = w->next[k]) {
+		if (ky_component_of(w->x, k)->kind == KY_PART_SPAN && w->first[k])
+			add_parts(w, kind, k, scale);
+		else
+			add_finding(w, kind, k, scale * w->means[0][k].ns);
+	}
+}
+
 /*
  * Adds a component that came more often. The thread that makes a call wait says more than it. The
  * load of the machine, for which a call that waits is ready afterwards, does not.
  */
 static void add_more(struct work *w, enum ky_finding_kind kind, uint32_t c, double amount)
 {
-	double all = w->means[0][c].ns, waits = 0;
+	double all = w->means[0][c].ns, waits = is_call(w->x, c) ? sum_waits(w, c) : 0;
 
-	for (uint32_t k = w->first[c]; k && is_call(w->x, c); k = w->next[k])
-		if (is_wait(w->x, k) && ky_component_of(w->x, k)->kind != KY_PART_READY)
-			waits += w->means[0][k].ns;
-	if (amount <= 0 || waits <= 0 || waits < WHOLE_PART * all) {
+	if (amount <= 0 || waits <= 0 || waits < WHOLE_PART * all)
 		add_finding(w, kind, c, amount);
-		return;
-	}
-	for (uint32_t k = w->first[c]; k && !w->error; k = w->next[k])
-		add_finding(w, kind, k, amount * w->means[0][k].ns / all);
+	else
+		add_parts(w, kind, c, amount / all);
 }
 
 /*

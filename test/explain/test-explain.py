@@ -1224,10 +1224,20 @@ def test_new_system_call():
             p.wait(False)
             p.kernel("syscall_exit_futex", p.cpu, ret=0)
         p.spend(3)
-    p = Chain(36, threads=1, n=500)
-    p.at, p.cpu = 1, 0
-    p.switch(0, 200, 0, "worker")
-    check(p.make(work), "it waits in shop:checkout;futex() until thread 801 (packer) wakes it")
+    def call_of_library(p, i, f):
+        if p.r.random() < .06:
+            p.begin("pthread:barrier_wait")
+            p.spend(2)
+            p.kernel("syscall_entry_futex", p.cpu, op=0)
+            p.wait(False)
+            p.kernel("syscall_exit_futex", p.cpu, ret=0)
+            p.end("pthread:barrier_wait", status=0)
+        p.spend(3)
+    for call, where in (work, ""), (call_of_library, "pthread:barrier_wait;"):
+        p = Chain(36, threads=1, n=500)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        check(p.make(call), "it waits in shop:checkout;%sfutex() until thread 801 (packer) wakes it" % where)
 
 
 def test_preempted():
