@@ -27,6 +27,13 @@
 
 #define FRAMES_MAX 64
 #define STACK_SIZE 65536u
+#define NOINLINE   __attribute__((noinline))
+
+/* Of an alternate stack, in bytes: what must be left to record the event, and to find callers. */
+#define ROOM_EVENT   3072u
+#define ROOM_CALLERS 4096u
+/* Bytes that a program's handler may use before it calls abort(). */
+#define ROOM_HANDLER 4096u
 
 static const int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 #define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
@@ -52,13 +59,31 @@ static struct {
 
 static bool busy; /* an action changes; its signals are blocked in that thread */
 
-static PRELOAD_TLS sigjmp_buf
-	*volatile escape; /* of the thread that looks for its stack, or NULL */
+/* The search of a thread for its stack. */
+static PRELOAD_TLS struct {
+	const char *volatile place; /* of the stack, where it began; NULL: there is none */
+	sigjmp_buf escape;
+	void *frames[FRAMES_MAX];
+	void **first;	   /* of the frames, that of the interrupted code's caller */
+	volatile size_t n; /* frames from there on */
+} search;
 
 static bool has_signal_functions(void)
 {
 	return preload_likely(__atomic_load_n((void **)&real.signal, __ATOMIC_RELAXED)) ||
 	       preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]));
+}
+
+/* Guard `chosen` while all signals are blocked. */
+static void lock_actions(void)
+{
+	while (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
+		;
+}
+
+static void unlock_actions(void)
+{
+	__atomic_store_n(&busy, false, __ATOMIC_RELEASE);
 }
 
 /* Returns the place in `chosen`, or -1. */
@@ -85,37 +110,59 @@ static int place_of(int number)
 #endif
 
 /* Finds the callers of the code that was interrupted. It may fault. */
-static size_t find_callers(
-	void *frames[FRAMES_MAX], const siginfo_t *info, const ucontext_t *context)
+static void find_callers(const siginfo_t *info, const ucontext_t *context)
 {
-	size_t n = 0;
 #ifdef __GLIBC__
-	void *all[FRAMES_MAX], *code = CODE_OF(context);
-	int n_all = backtrace(all, FRAMES_MAX), i = 0;
+	void *code = CODE_OF(context);
+	int n = backtrace(search.frames, FRAMES_MAX), i = 0;
 
-	while (i < n_all && all[i] != code)
+	while (i < n && search.frames[i] != code)
 		i++;
-	for (int k = i + 1; k < n_all; k++)
-		frames[n++] = all[k];
-	/* A call of an address without code: only the caller is known. */
-	if (!n && info->si_code > 0 && info->si_addr == code)
-		frames[n++] = RETURN_OF(context);
+	if (i + 1 < n) {
+		search.first = search.frames + i + 1;
+		search.n = (size_t)(n - i - 1);
+	} else if (info->si_code > 0 && info->si_addr == code) {
+		/* A call of an address without code: only the caller is known. */
+		search.first = search.frames;
+		search.frames[0] = RETURN_OF(context);
+		search.n = 1;
+	}
 #endif
-	return n;
 }
 
-static size_t try_callers(
-	void *frames[FRAMES_MAX], const siginfo_t *info, const ucontext_t *context)
+/* Lets the faults arrive, unless the program blocks them. */
+static void allow_faults(const ucontext_t *context)
 {
-	sigjmp_buf back;
-	volatile size_t n = 0;
+	sigset_t faults;
 
-	if (!sigsetjmp(back, 1)) {
-		escape = &back;
-		n = find_callers(frames, info, context);
+	sigemptyset(&faults);
+	for (size_t i = 0; i < N_CAUGHT; i++) {
+		if (caught[i] != SIGABRT && !sigismember(&context->uc_sigmask, caught[i]))
+			sigaddset(&faults, caught[i]);
 	}
-	escape = NULL;
-	return n;
+	pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
+}
+
+/* Returns with the mask that it was called with, also after a fault. */
+static NOINLINE void try_callers(const siginfo_t *info, const ucontext_t *context)
+{
+	search.n = 0;
+	if (!sigsetjmp(search.escape, 1)) {
+		search.place = __builtin_frame_address(0);
+		allow_faults(context);
+		find_callers(info, context);
+		siglongjmp(search.escape, 1); /* which restores the mask */
+	}
+	search.place = NULL;
+}
+
+/* Returns how much is left of the alternate stack; SIZE_MAX if the handler runs on another one. */
+static size_t room_left(const ucontext_t *context)
+{
+	const char *here = __builtin_frame_address(0), *end = context->uc_stack.ss_sp;
+
+	return here >= end && here < end + context->uc_stack.ss_size ? (size_t)(here - end)
+								     : SIZE_MAX;
 }
 
 /* --- the signal --- */
@@ -138,40 +185,102 @@ static void end_program(int number, siginfo_t *info)
 
 static int change(int place, const struct sigaction *action, struct sigaction *ret_old);
 
-static void pass_on(int number, siginfo_t *info, void *context)
+/*
+ * Has abort() end the program at once, if the program does not handle SIGABRT: a handler that calls
+ * it from a small stack has no room for another signal.
+ */
+static void give_up_abort(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	const struct sigaction *now;
+	int place = place_of(SIGABRT);
+
+	lock_actions();
+	now = &chosen[place].copies[chosen[place].valid];
+	if (!(now->sa_flags & SA_SIGINFO) && now->sa_handler == SIG_DFL)
+		real.sigaction(SIGABRT, &action, NULL);
+	unlock_actions();
+}
+
+/* The program's handler. */
+struct handler {
+	union {
+		void (*simple)(int);
+		void (*with_info)(int, siginfo_t *, void *);
+	};
+	bool has_info;
+};
+
+/* Makes everything as the program's handler expects it, and returns the handler. */
+static NOINLINE struct handler prepare(int number, const ucontext_t *context)
 {
 	int place = place_of(number);
 	unsigned valid = __atomic_load_n(&chosen[place].valid, __ATOMIC_ACQUIRE);
 	struct sigaction action = chosen[place].copies[valid], none = {.sa_handler = SIG_DFL};
-	sigset_t own;
+	struct handler handler = {.has_info = action.sa_flags & SA_SIGINFO};
+	size_t room = room_left(context);
 
-	sigemptyset(&own);
-	sigaddset(&own, number);
-	if (!(action.sa_flags & SA_NODEFER))
-		pthread_sigmask(SIG_BLOCK, &own, NULL);
+	if (room != SIZE_MAX && 2 * room < context->uc_stack.ss_size + ROOM_HANDLER)
+		give_up_abort();
 	if (action.sa_flags & (int)SA_RESETHAND)
 		change(place, &none, NULL);
-	if (action.sa_flags & SA_SIGINFO)
-		action.sa_sigaction(number, info, context);
-	else if (action.sa_handler == SIG_DFL)
+	if (!(action.sa_flags & SA_NODEFER))
+		sigaddset(&action.sa_mask, number);
+	sigorset(&action.sa_mask, &action.sa_mask, &context->uc_sigmask);
+	pthread_sigmask(SIG_SETMASK, &action.sa_mask, NULL);
+	if (handler.has_info)
+		handler.with_info = action.sa_sigaction;
+	else
+		handler.simple = action.sa_handler;
+	return handler;
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	struct handler handler = prepare(number, context);
+
+	if (handler.has_info)
+		handler.with_info(number, info, context);
+	else if (handler.simple == SIG_DFL)
 		end_program(number, info);
-	else if (action.sa_handler != SIG_IGN)
-		action.sa_handler(number);
+	else if (handler.simple != SIG_IGN)
+		handler.simple(number);
+}
+
+static NOINLINE void record(int number, const siginfo_t *info, const ucontext_t *context)
+{
+	size_t room = room_left(context), n = 0;
+	void *code = CODE_OF(context);
+	int saved = errno;
+
+	/* A signal that was sent may interrupt the search. */
+	if (room >= ROOM_CALLERS && !search.place) {
+		try_callers(info, context);
+		n = search.n;
+	}
+	if (room >= ROOM_EVENT)
+		preload_event(crash, signal, kymo_i32(signal, number),
+			kymo_i32(code, info->si_code),
+			kymo_ptr(fault, info->si_code > 0 ? info->si_addr : NULL),
+			kymo_ptr(addr, code),
+			kymo_seq_ptr(callstack, (const void *const *)search.first, n));
+	errno = saved;
+}
+
+/* A search that had too little room after all: the kernel uses the stack from its start again. */
+static bool has_overwritten_search(void)
+{
+	return (const char *)__builtin_frame_address(0) > search.place;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-	void *frames[FRAMES_MAX], *code = CODE_OF((ucontext_t *)context);
-	int saved = errno;
-	size_t n;
-
-	if (escape && info->si_code > 0)
-		siglongjmp(*escape, 1);
-	n = try_callers(frames, info, context);
-	preload_event(crash, signal, kymo_i32(signal, number), kymo_i32(code, info->si_code),
-		kymo_ptr(fault, info->si_code > 0 ? info->si_addr : NULL), kymo_ptr(addr, code),
-		kymo_seq_ptr(callstack, (const void *const *)frames, n));
-	errno = saved;
+	if (!search.place || info->si_code <= 0)
+		record(number, info, context);
+	else if (!has_overwritten_search())
+		siglongjmp(search.escape, 1);
+	else
+		search.place = NULL;
 	pass_on(number, info, context);
 }
 
@@ -185,8 +294,8 @@ static int install(int number, const struct sigaction *action)
 
 	if (!(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN)
 		return real.sigaction(number, action, NULL);
-	/* A fault of the search for the stack must arrive. */
-	ours.sa_flags = (action->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO | SA_NODEFER;
+	ours.sa_flags = (action->sa_flags & ~(int)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO;
+	sigfillset(&ours.sa_mask);
 	if (is_default)
 		ours.sa_flags |= SA_ONSTACK;
 	ours.sa_sigaction = on_signal;
@@ -218,8 +327,7 @@ static int change(int place, const struct sigaction *action, struct sigaction *r
 		return change_in_child(place, action, ret_old);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
-		;
+	lock_actions();
 	valid = chosen[place].valid;
 	other = !valid;
 	if (ret_old)
@@ -229,7 +337,7 @@ static int change(int place, const struct sigaction *action, struct sigaction *r
 		__atomic_store_n(&chosen[place].valid, other, __ATOMIC_RELEASE);
 		r = install(caught[place], action);
 	}
-	__atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+	unlock_actions();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
@@ -263,11 +371,6 @@ PRELOAD_EXPORT void (*signal(int number, void (*handler)(int)))(int)
 
 /* --- the begin --- */
 
-static void free_in_child(void)
-{
-	__atomic_store_n(&busy, false, __ATOMIC_RELEASE);
-}
-
 /* A stack that has overflowed has no room for the handler. */
 static void make_stack(void)
 {
@@ -290,7 +393,7 @@ static __attribute__((constructor)) void catch_signals(void)
 	if (!has_signal_functions())
 		return;
 	make_stack();
-	pthread_atfork(NULL, NULL, free_in_child);
+	pthread_atfork(NULL, NULL, unlock_actions);
 	for (size_t i = 0; i < N_CAUGHT; i++) {
 		struct sigaction old;
 

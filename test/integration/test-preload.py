@@ -427,7 +427,7 @@ def crash(k, how, *options):
     """
     program = k.top / "crash"
     if not program.exists():
-        build(k, "crash", "-O2", "-fomit-frame-pointer")
+        build(k, "crash", "-O2", "-fomit-frame-pointer", "-pthread")
     trace = k.top / f"{how}.trace"
     done = k.run([CLI, "record", "--no-summary", "-o", trace, "--with=crash", *options, "--", program, how], status=None)
     if not (trace / "ust").exists():
@@ -455,6 +455,18 @@ def test_handled_crashes(k):
     for how, status, n in (("own", 7, 1), ("jump", 0, 10), ("vfork", 0, 10), ("once", -signal.SIGSEGV, 2), ("ignored", 0, 0)):
         found, _, events = crash(k, how)
         equal((found, len(events)), (status, n), f"{how}: exit status, events")
+
+
+def test_overflow_of_threads(k):
+    """
+    A program's own handler aborts on a small stack: the end is the same, and what has room is
+    recorded.
+    """
+    for how, signals in (("tiny", []), ("small", [signal.SIGSEGV]), ("large", [signal.SIGSEGV, signal.SIGABRT])):
+        found, _, events = crash(k, how)
+        equal(found, k.run([k.top / "crash", how], status=None).returncode, f"{how}: exit status")
+        equal([e["signal"] for e in events], signals, f"{how}: signals")
+        check(all(len(e["callstack"]) > 10 for e in events), f"{how}: callers")
 
 
 # ---- libraries

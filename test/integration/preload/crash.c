@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* crash HOW: ends by a signal in boom(), which middle() called, or handles it. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,33 @@ static void note(int number)
 	n_handled++;
 }
 
+static void give_up(int number)
+{
+	(void)number;
+	abort();
+}
+
+/* Overflows the stack of a thread that has a stack for signals, a little more than the least. */
+static void *overflow_thread(void *room)
+{
+	static char memory[65536] __attribute__((aligned(16)));
+	const unsigned long least = getauxval(AT_MINSIGSTKSZ);
+	const stack_t own = {
+		.ss_sp = memory + 16384, .ss_size = (least ? least : 2048) + *(int *)room};
+	struct sigaction action = {.sa_handler = give_up, .sa_flags = SA_ONSTACK};
+
+	if (sigaltstack(&own, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0)
+		overflow(0);
+	return NULL;
+}
+
+static int run_thread(int room)
+{
+	pthread_t thread;
+
+	return pthread_create(&thread, NULL, overflow_thread, &room) || pthread_join(thread, NULL);
+}
+
 static void check(int condition)
 {
 	if (!condition)
@@ -109,6 +138,8 @@ int main(int argc, char **argv)
 	struct sigaction once = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
 
 	how = argc > 1 ? argv[1] : "";
+	if (is("tiny") || is("small") || is("large"))
+		return run_thread(is("tiny") ? 0 : is("small") ? 4816 : 16384);
 	if (is("own"))
 		choose(&own);
 	if (is("once"))
