@@ -11,8 +11,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 #include "preload/caller.h"
 #include "preload/preload.h"
@@ -121,6 +123,34 @@ static void *real_realloc(void *in_ptr, size_t size)
 	return NULL;
 }
 
+/* Of leak sanitizers: the block does not leak. */
+extern void __lsan_ignore_object(const void *ptr) __attribute__((weak));
+
+/*
+ * Leak sanitizers know that the dynamic linker keeps its blocks, and recognize them by the caller
+ * of malloc(), which is this library now.
+ */
+static __attribute__((cold, noinline)) void keep_for_linker(const void *ptr, uintptr_t caller)
+{
+	const ElfW(Ehdr) *linker = (const ElfW(Ehdr) *)getauxval(AT_BASE);
+	const ElfW(Phdr) * p;
+
+	if (!linker || !ptr || in_arena(ptr))
+		return;
+	p = (const ElfW(Phdr) *)((const char *)linker + linker->e_phoff);
+	for (int i = 0; i < linker->e_phnum; i++) {
+		if (p[i].p_type == PT_LOAD &&
+			caller - (uintptr_t)linker - p[i].p_vaddr < p[i].p_memsz)
+			__lsan_ignore_object(ptr);
+	}
+}
+
+#define KEEP_FOR_LINKER(ptr)                                                                       \
+	do {                                                                                       \
+		if (!preload_likely(!__lsan_ignore_object))                                        \
+			keep_for_linker(ptr, (uintptr_t)__builtin_return_address(0));              \
+	} while (0)
+
 /* The place of the program's call. */
 #define CALLER kymo_ptr(caller, PRELOAD_CALLER())
 
@@ -131,6 +161,7 @@ PRELOAD_EXPORT void *malloc(size_t size)
 	if (!has_allocator())
 		return arena_alloc(ARENA_ALIGN, size);
 	ptr = real.malloc(size);
+	KEEP_FOR_LINKER(ptr);
 	preload_event(libc, malloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
@@ -144,6 +175,7 @@ PRELOAD_EXPORT void *calloc(size_t nmemb, size_t size)
 		return arena_alloc(ARENA_ALIGN,
 			__builtin_mul_overflow(nmemb, size, &bytes) ? SIZE_MAX : bytes);
 	ptr = real.calloc(nmemb, size);
+	KEEP_FOR_LINKER(ptr);
 	preload_event(libc, calloc, kymo_u64(nmemb, nmemb), kymo_u64(size, size),
 		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
@@ -153,6 +185,7 @@ PRELOAD_EXPORT void *realloc(void *in_ptr, size_t size)
 {
 	void *ptr = real_realloc(in_ptr, size);
 
+	KEEP_FOR_LINKER(ptr);
 	preload_event(libc, realloc, kymo_ptr(in_ptr, in_ptr), kymo_u64(size, size),
 		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
