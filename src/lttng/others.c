@@ -5,6 +5,7 @@
  * around probes.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include <kymo/context.h>
 
@@ -130,4 +131,85 @@ int lttng_ust_urcu_read_ongoing(void);
 EXPORT int lttng_ust_urcu_read_ongoing(void)
 {
 	return 0;
+}
+
+/*
+ * LTTng's own libraries need these of its liblttng-ust-common: those that programs preload, and the
+ * one of its daemons.
+ */
+NOTHING(lttng_ust_common_ctor)
+NOTHING(lttng_ust_common_alloc_tls)
+
+/* NULL: the clock and the number of the CPU are not the program's own. */
+extern void *lttng_ust_trace_clock, *lttng_ust_get_cpu_sym;
+EXPORT void *lttng_ust_trace_clock, *lttng_ust_get_cpu_sym;
+
+/* The tracer's descriptors, which a program must not close: libkymo's are in another table. */
+NOTHING(lttng_ust_lock_fd_tracker)
+NOTHING(lttng_ust_unlock_fd_tracker)
+NOTHING(lttng_ust_delete_fd_from_tracker)
+
+int lttng_ust_add_fd_to_tracker(int fd);
+EXPORT int lttng_ust_add_fd_to_tracker(int fd)
+{
+	return fd;
+}
+
+int lttng_ust_safe_close_fd(int fd, int (*real)(int fd));
+EXPORT int lttng_ust_safe_close_fd(int fd, int (*real)(int fd))
+{
+	return real(fd);
+}
+
+int lttng_ust_safe_fclose_stream(FILE *stream, int (*real)(FILE *stream));
+EXPORT int lttng_ust_safe_fclose_stream(FILE *stream, int (*real)(FILE *stream))
+{
+	return real(stream);
+}
+
+int lttng_ust_safe_close_range_fd(unsigned first, unsigned last, int flags,
+	int (*real)(unsigned first, unsigned last, int flags));
+EXPORT int lttng_ust_safe_close_range_fd(unsigned first, unsigned last, int flags,
+	int (*real)(unsigned first, unsigned last, int flags))
+{
+	return real(first, last, flags);
+}
+
+/* Threads are not cancelled in the functions of this library, which do not wait. */
+#define SUCCESS(name)                                                                              \
+	int name(void);                                                                            \
+	EXPORT int name(void)                                                                      \
+	{                                                                                          \
+		return 0;                                                                          \
+	}
+
+SUCCESS(lttng_ust_cancelstate_disable_push)
+SUCCESS(lttng_ust_cancelstate_disable_pop)
+
+/* Pointers that threads read under the read lock. */
+void *lttng_ust_rcu_dereference_sym(void *p);
+EXPORT void *lttng_ust_rcu_dereference_sym(void *p)
+{
+	return p;
+}
+
+void *lttng_ust_rcu_set_pointer_sym(void **p, void *value);
+EXPORT void *lttng_ust_rcu_set_pointer_sym(void **p, void *value)
+{
+	__atomic_store_n(p, value, __ATOMIC_SEQ_CST); /* pairs with reads by the pointer's value */
+	return value;
+}
+
+void *lttng_ust_rcu_xchg_pointer_sym(void **p, void *value);
+EXPORT void *lttng_ust_rcu_xchg_pointer_sym(void **p, void *value)
+{
+	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST); /* as above */
+}
+
+void *lttng_ust_rcu_cmpxchg_pointer_sym(void **p, void *old, void *value);
+EXPORT void *lttng_ust_rcu_cmpxchg_pointer_sym(void **p, void *old, void *value)
+{
+	/* as above */
+	__atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return old;
 }

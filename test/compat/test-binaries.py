@@ -242,6 +242,22 @@ def test_read_lock_inline(k):
         check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
 
 
+def test_beside_libraries_of_lttng(k):
+    """Libraries of LTTng's that programs preload, and those of its daemons, find what they need."""
+    def symbols(path):
+        text = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+        return {line.split()[-1] for line in text.splitlines() if " lttng_ust_" in line}
+
+    common = next(pathlib.Path("/usr/lib").rglob("liblttng-ust-common.so.1"))
+    missing = symbols(common) - symbols(BUILD / "src" / "lttng" / "liblttng-ust-tracepoint.so.1")
+    check(missing <= {"lttng_ust_safe_closefrom_fd"}, f"{missing} are missing")  # which is not for Linux
+    program = build(k, "int main(void) { tracepoint(binary, number, 1, \"x\", NULL); return fclose(stdin); }")
+    for name in ("dl", "fd", "fork", "libc-wrapper"):
+        library = common.with_name(f"liblttng-ust-{name}.so.1")
+        text = record(k, ["-e", "binary:*"], ["env", "LD_BIND_NOW=1", f"LD_PRELOAD={library}", program])
+        check(text.count('s = "x"') == 1, f"{name}: {text}")
+
+
 def test_beside_recompiled(k):
     """One process has the provider twice: compiled with LTTng's headers, and with Kymo's."""
     build(k, "void other(void); void other(void) { tracepoint(binary, number, 1, \"as it is\", NULL); }\n", "-shared", "-fPIC", name="libother.so")
