@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "export/ctf-names.h"
 #include "export/ctf.h"
 #include "reader/format.h"
 
@@ -35,31 +36,6 @@ static void put_quoted(struct ky_buf *b, const char *s)
 	ky_buf_puts(b, "\"");
 }
 
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-/* A name that TSDL has no other meaning for: readers hide one leading underscore. */
-static void put_identifier(struct ky_buf *b, const char *name)
-{
-	for (size_t i = 0; name[i]; i++) {
-		bool is_digit = name[i] >= '0' && name[i] <= '9';
-
-		ky_buf_append(b, is_letter(name[i]) || (is_digit && i) ? &name[i] : "_", 1);
-	}
-}
-
-static void put_name(struct writer *w, const struct ky_node *n)
-{
-	if (!w->m->trace->tsdl.is_ctf2) {
-		ky_buf_puts(w->b, n->full_name);
-		return;
-	}
-	ky_buf_puts(w->b, "_");
-	put_identifier(w->b, n->name);
-}
-
 static int refuse_node(struct writer *w, const struct ky_node *n, const char *why)
 {
 	w->m->why = why;
@@ -67,12 +43,69 @@ static int refuse_node(struct writer *w, const struct ky_node *n, const char *wh
 	return -EOPNOTSUPP;
 }
 
-/* --- slots --- */
-
 static uint32_t hash_node(const struct ky_node *n)
 {
 	return ky_hash(&n, sizeof(n));
 }
+
+/* --- names --- */
+
+/* Members of the packet's context whose names have a meaning. */
+static const char *const context_names[] = {"_timestamp_begin", "_timestamp_end", "_content_size",
+	"_packet_size", "_packet_seq_num", "_events_discarded"};
+
+static const char *name_of(const struct ky_ctf_metadata *m, const struct ky_node *n)
+{
+	if (!m->trace->tsdl.is_ctf2)
+		return n->full_name;
+	for (struct ky_hnode *h = ky_htab_first(&m->names, hash_node(n)); h; h = ky_htab_next(h)) {
+		const struct ky_ctf_name *name = ky_container_of(h, struct ky_ctf_name, node);
+
+		if (name->of == n)
+			return name->text;
+	}
+	return "";
+}
+
+static int add_name(struct ky_ctf_metadata *m, const struct ky_node *n, const struct ky_buf *text)
+{
+	struct ky_ctf_name *name = malloc(sizeof(*name) + text->len + 1);
+
+	if (!name || ky_htab_add(&m->names, &name->node, hash_node(n)) < 0) {
+		free(name);
+		return -ENOMEM;
+	}
+	name->of = n;
+	memcpy(name->text, text->data, text->len + 1);
+	/* Readers hide the underscore in front. */
+	m->is_renamed |= strcmp(name->text + 1, n->name);
+	return 0;
+}
+
+/* Chooses the names of the members of a structure of CTF 2. */
+static int name_members(struct ky_ctf_metadata *m, const struct ky_node *n, bool is_packet)
+{
+	struct ky_ctf_names names = {0};
+	struct ky_buf text = {0};
+	int r = 0;
+
+	if (!m->trace->tsdl.is_ctf2)
+		return 0;
+	for (size_t i = 0; is_packet && i < KY_ARRAY_SIZE(context_names) && !r; i++)
+		r = ky_ctf_names_take(&names, context_names[i]);
+	for (uint32_t i = 0; i < n->n && !r; i++) {
+		if (!n->children[i].is_shown)
+			continue;
+		r = ky_ctf_names_choose(&names, &text, "_", n->children[i].name);
+		if (!r)
+			r = add_name(m, &n->children[i], &text);
+	}
+	ky_buf_deinit(&text);
+	ky_ctf_names_deinit(&names);
+	return r;
+}
+
+/* --- slots --- */
 
 int ky_ctf_slot_of(const struct ky_ctf_metadata *m, const struct ky_node *n)
 {
@@ -116,7 +149,9 @@ static bool put_path(struct writer *w, const struct ky_node *in, const struct ky
 	for (uint32_t i = 0; i < in->n; i++) {
 		const struct ky_node *c = &in->children[i];
 
-		put_name(w, c);
+		if (!c->is_shown)
+			continue;
+		ky_buf_puts(w->b, name_of(w->m, c));
 		if (c == field)
 			return true;
 		ky_buf_puts(w->b, ".");
@@ -127,10 +162,10 @@ static bool put_path(struct writer *w, const struct ky_node *in, const struct ky
 	return false;
 }
 
-static bool has_member(const struct ky_node *in, const char *name)
+static bool has_member(const struct writer *w, const struct ky_node *in, const char *name)
 {
 	for (uint32_t i = 0; i < in->n; i++)
-		if (in->children[i].is_shown && !strcmp(in->children[i].full_name, name))
+		if (in->children[i].is_shown && !strcmp(name_of(w->m, &in->children[i]), name))
 			return true;
 	return false;
 }
@@ -143,7 +178,7 @@ static bool is_shadowed(const struct writer *w, size_t from, size_t around)
 	bool found = !name;
 
 	for (size_t i = around + 1; i < w->n_around && !found; i++)
-		found = has_member(w->around[i], name);
+		found = has_member(w, w->around[i], name);
 	free(name);
 	return found;
 }
@@ -231,7 +266,7 @@ static int put_type(struct writer *w, const struct ky_node *n);
 static int put_lengths(struct writer *w, const struct ky_node *n);
 
 /* A declaration: the type of the innermost elements, the name, and the lengths of arrays. */
-static int put_field(struct writer *w, const struct ky_node *n, const char *name)
+static int put_field(struct writer *w, const struct ky_node *n)
 {
 	bool in_array = w->in_array;
 	const struct ky_node *type = element_of(n);
@@ -242,10 +277,7 @@ static int put_field(struct writer *w, const struct ky_node *n, const char *name
 	r = put_type(w, type);
 	w->in_array = in_array;
 	ky_buf_puts(w->b, " ");
-	if (name)
-		ky_buf_puts(w->b, name);
-	else
-		put_name(w, n);
+	ky_buf_puts(w->b, name_of(w->m, n));
 	if (!r && is_array(n))
 		r = put_lengths(w, n);
 	ky_buf_puts(w->b, "; ");
@@ -271,15 +303,16 @@ static int put_lengths(struct writer *w, const struct ky_node *n)
 
 static int put_struct(struct writer *w, const struct ky_node *n)
 {
-	int r = 0;
+	int r;
 
 	if (w->n_around == MAX_DEPTH)
 		return refuse_node(w, n, "structures nested too deep");
+	r = name_members(w->m, n, false);
 	w->around[w->n_around++] = n;
 	ky_buf_puts(w->b, "struct { ");
 	for (uint32_t i = 0; i < n->n && !r; i++)
 		if (n->children[i].is_shown)
-			r = put_field(w, &n->children[i], NULL);
+			r = put_field(w, &n->children[i]);
 	ky_buf_puts(w->b, "}");
 	w->n_around--;
 	return r;
@@ -300,10 +333,10 @@ static int put_tagged(struct writer *w, const struct ky_node *n)
 	int r = 0;
 
 	ky_buf_puts(w->b, "variant <");
-	put_name(w, n->depends_on);
+	ky_buf_puts(w->b, name_of(w->m, n->depends_on));
 	ky_buf_puts(w->b, "> { ");
 	for (uint32_t i = 0; i < n->n && !r; i++)
-		r = put_field(w, &n->children[i], NULL);
+		r = put_field(w, &n->children[i]);
 	ky_buf_puts(w->b, "}");
 	return r;
 }
@@ -411,6 +444,17 @@ static int put_event(struct writer *w, const struct ky_event_class *e)
 	return r;
 }
 
+/* The shown members of a packet's context. */
+static int put_context(struct writer *w, const struct ky_node *n)
+{
+	int r = name_members(w->m, n, true);
+
+	for (uint32_t i = 0; i < n->n && !r; i++)
+		if (n->children[i].is_shown)
+			r = put_field(w, &n->children[i]);
+	return r;
+}
+
 /* The text of a stream class in two parts, because its header depends on its events. */
 static int put_stream(struct ky_ctf_metadata *m, struct ky_buf *b, const struct ky_stream_class *s)
 {
@@ -430,9 +474,8 @@ static int put_stream(struct ky_ctf_metadata *m, struct ky_buf *b, const struct 
 		"u64 content_size; u64 packet_size; ",
 		s->discarded_bits ? "u64 events_discarded; " : "",
 		s->seq_bits ? "u64 packet_seq_num; " : "");
-	for (uint32_t i = 0; s->packet_context && i < s->packet_context->n && !r; i++)
-		if (s->packet_context->is_shown && s->packet_context->children[i].is_shown)
-			r = put_field(&packet, &s->packet_context->children[i], NULL);
+	if (s->packet_context && s->packet_context->is_shown)
+		r = put_context(&packet, s->packet_context);
 	ky_buf_puts(&contexts, "};\n");
 	if (!r)
 		r = put_scope(&event, "event.context", s->event_context);
@@ -462,13 +505,23 @@ static void put_uuid(struct ky_buf *b, const uint8_t uuid[16])
 			b, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-static void put_env(struct ky_buf *b, const struct ky_tsdl *t)
+/* Names of CTF 2 that get the same identifier become different. */
+static int put_env(struct ky_buf *b, struct ky_ctf_metadata *m)
 {
+	const struct ky_tsdl *t = &m->trace->tsdl;
+	struct ky_ctf_names names = {0};
+	struct ky_buf name = {0};
+	int r = 0;
+
 	ky_buf_puts(b, t->n_env ? "env {\n" : "");
-	for (size_t i = 0; i < t->n_env; i++) {
-		ky_buf_puts(b, "	");
-		put_identifier(b, t->env[i].name);
-		ky_buf_puts(b, " = ");
+	for (size_t i = 0; i < t->n_env && !r; i++) {
+		if (!t->is_ctf2)
+			ky_ctf_names_deinit(&names);
+		r = ky_ctf_names_choose(&names, &name, "", t->env[i].name);
+		if (r)
+			break;
+		m->is_renamed |= strcmp(name.data, t->env[i].name);
+		ky_buf_printf(b, "	%s = ", name.data);
 		if (t->env[i].text)
 			put_quoted(b, t->env[i].text);
 		else
@@ -476,6 +529,9 @@ static void put_env(struct ky_buf *b, const struct ky_tsdl *t)
 		ky_buf_puts(b, ";\n");
 	}
 	ky_buf_puts(b, t->n_env ? "};\n" : "");
+	ky_buf_deinit(&name);
+	ky_ctf_names_deinit(&names);
+	return r;
 }
 
 /* Times are nanoseconds since 1970, or since the origin of a clock that begins before. */
@@ -488,25 +544,32 @@ static int64_t find_origin(const struct ky_tsdl *t)
 	return origin;
 }
 
-static void put_clock(struct ky_buf *b, const struct ky_tsdl *t, int64_t origin_ns)
+static int put_clock(struct ky_buf *b, const struct ky_tsdl *t, int64_t origin_ns)
 {
-	const char *name = t->n_clocks ? t->clocks[0].name : "ns";
 	int64_t s = origin_ns / 1000000000, ns = origin_ns % 1000000000;
+	struct ky_ctf_names names = {0};
+	struct ky_buf name = {0};
+	int r = ky_ctf_names_choose(&names, &name, "", t->n_clocks ? t->clocks[0].name : "ns");
 
-	ky_buf_puts(b, "clock { name = ");
-	put_identifier(b, name);
-	ky_buf_puts(b, "; freq = 1000000000; ");
-	if (origin_ns)
-		ky_buf_printf(b, "offset_s = %" PRId64 "; ", ns ? s - 1 : s);
-	ky_buf_printf(b, "offset = %" PRId64 "; absolute = TRUE; };\n", ns ? ns + 1000000000 : 0);
-	ky_buf_puts(b, "typealias integer { size = 64; align = 8; map = clock.");
-	put_identifier(b, name);
-	ky_buf_puts(b, ".value; } := time_t;\n");
+	if (!r) {
+		ky_buf_printf(b, "clock { name = %s; freq = 1000000000; ", name.data);
+		if (origin_ns)
+			ky_buf_printf(b, "offset_s = %" PRId64 "; ", ns ? s - 1 : s);
+		ky_buf_printf(
+			b, "offset = %" PRId64 "; absolute = TRUE; };\n", ns ? ns + 1000000000 : 0);
+		ky_buf_printf(b,
+			"typealias integer { size = 64; align = 8; map = clock.%s.value; } := time_t;\n",
+			name.data);
+	}
+	ky_buf_deinit(&name);
+	ky_ctf_names_deinit(&names);
+	return r;
 }
 
-static void put_trace(struct ky_buf *b, const struct ky_ctf_metadata *m)
+static int put_trace(struct ky_buf *b, struct ky_ctf_metadata *m)
 {
 	const struct ky_tsdl *t = &m->trace->tsdl;
+	int r;
 
 	ky_buf_puts(b, "/* CTF 1.8 */\n"
 		       "typealias integer { size = 8; align = 8; } := u8;\n"
@@ -523,8 +586,8 @@ static void put_trace(struct ky_buf *b, const struct ky_ctf_metadata *m)
 		m->has_instance ? "u64 stream_id; u64 stream_instance_id; " : "u64 stream_id; ");
 	put_slots(b, m->n_header_slots);
 	ky_buf_puts(b, "};\n};\n");
-	put_env(b, t);
-	put_clock(b, t, m->origin_ns);
+	r = put_env(b, m);
+	return r ? r : put_clock(b, t, m->origin_ns);
 }
 
 static bool has_role(const struct ky_node *n, enum ky_role role)
@@ -550,7 +613,8 @@ int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struc
 		return -ENOMEM;
 	for (size_t i = 0; i < trace->layout.n_streams && !r; i++)
 		r = put_stream(m, &streams, &trace->layout.streams[i]);
-	put_trace(b, m);
+	if (!r)
+		r = put_trace(b, m);
 	ky_buf_append(b, streams.data, streams.len);
 	if (!r && (streams.error || b->error))
 		r = -ENOMEM;
@@ -561,6 +625,7 @@ int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struc
 void ky_ctf_metadata_deinit(struct ky_ctf_metadata *m)
 {
 	ky_htab_free_all(&m->slots, struct ky_ctf_slot, node);
+	ky_htab_free_all(&m->names, struct ky_ctf_name, node);
 	free(m->n_event_slots);
 }
 

@@ -52,7 +52,7 @@ struct writing {
 	unsigned unused; /* bits at the end of the context */
 	uint32_t slots[KY_CTF_SLOTS_MAX];
 	char *why;
-	bool is_approximate;
+	bool is_approximate, is_renamed;
 };
 
 /* --- files --- */
@@ -237,6 +237,7 @@ static int add_trace(struct writing *w, const struct ky_trace *of)
 		return -errno;
 	r = ky_ctf_metadata_put(&t->metadata, &text, of);
 	w->is_approximate |= t->metadata.is_approximate;
+	w->is_renamed |= t->metadata.is_renamed;
 	if (r == -EOPNOTSUPP)
 		snprintf(w->why, KY_EXPORT_WHY, "field '%s' cannot be written as CTF 1.8: %s",
 			t->metadata.why_field, t->metadata.why);
@@ -515,6 +516,17 @@ static void free_all(struct writing *w)
 	ky_buf_deinit(&w->scratch);
 }
 
+static void explain_changes(const struct writing *w)
+{
+	const char *types =
+		"CTF 1.8 has not all types of these fields: booleans are numbers, blocks arrays of bytes, optional fields and some variants sequences";
+	const char *names =
+		"CTF 1.8 does not allow some names: '_' replaces other characters, and a number follows a name that is taken";
+
+	snprintf(w->why, KY_EXPORT_WHY, "%s%s%s", w->is_approximate ? types : "",
+		w->is_approximate && w->is_renamed ? "; " : "", w->is_renamed ? names : "");
+}
+
 int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	struct writing w = {.why = why};
@@ -539,10 +551,8 @@ int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 			r = -errno;
 		if (r < 0)
 			remove_tree(part);
-		else if (w.is_approximate)
-			snprintf(why, KY_EXPORT_WHY, "%s: %s",
-				"CTF 1.8 has not all types of these fields",
-				"booleans are numbers, blocks arrays of bytes, optional fields and some variants sequences");
+		else
+			explain_changes(&w);
 	}
 	free_all(&w);
 	kymo_query_free(q);

@@ -24,15 +24,24 @@ struct ky_ctf_slot {
 	uint32_t number;
 };
 
+/* The name of a member in the output. */
+struct ky_ctf_name {
+	struct ky_hnode node;
+	const struct ky_node *of;
+	char text[];
+};
+
 /* The metadata of a trace under construction. Zeroed at first. */
 struct ky_ctf_metadata {
 	const struct ky_trace *trace; /* borrowed */
 	struct ky_htab slots;	      /* struct ky_ctf_slot */
+	struct ky_htab names;	      /* struct ky_ctf_name: of the members of a trace of CTF 2 */
 	uint32_t n_header_slots;      /* in packet headers */
 	uint32_t *n_event_slots;      /* owned: in event headers, by stream class */
 	bool has_instance;	      /* packet headers have the number of the stream */
 	int64_t origin_ns;	      /* time of value 0 of the clock: 0, or before 1970 */
 	bool is_approximate;	      /* it has types that CTF 1.8 has not */
+	bool is_renamed;	      /* CTF 1.8 cannot have all names */
 	const char *why;	      /* why it cannot be written; a type's */
 	const char *why_field;	      /* the field with that type */
 };
