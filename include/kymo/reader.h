@@ -250,7 +250,9 @@ KYMO_READER_API int kymo_query_filter(
 	struct kymo_query *query, const char *expression, struct kymo_reader_error *error);
 /*
  * Adds a column: the field of that name ("size", "customer.name", "list[2]"), in each class that
- * has one. An event's fields have priority over its contexts; "$ctx.NAME" is a context only.
+ * has one. An event's fields have priority over its contexts; "$ctx.NAME" is a context only. An
+ * option of a variant that has no name has the name of the variant. If "a.b" may also be the member
+ * b of a, a field of this name is "a\.b".
  * *ret_column: its number, from 0. Returns 0 also if no class has the field; -EINVAL for an invalid
  * name or type.
  */

@@ -123,14 +123,26 @@ static int bind_latency(
 	return r;
 }
 
-static const struct ky_node *number_of(const struct ky_field_ref *f)
+static bool is_number(const struct ky_node *n)
 {
-	return f->has_element ? f->node->children : f->node;
+	return n->kind == KY_NODE_INT || n->kind == KY_NODE_FLOAT;
 }
 
-static bool is_number(const struct ky_field_ref *f)
+/* Notes which numbers the field may be. Returns false if it is none. */
+static bool add_types(struct ky_field_values *f, const struct ky_field_ref *ref)
 {
-	return number_of(f)->kind == KY_NODE_INT || number_of(f)->kind == KY_NODE_FLOAT;
+	bool any = false;
+
+	for (const struct ky_node *n = ref->node; n; n = n->twin) {
+		const struct ky_node *v = ref->has_element && n->is_scalars ? n->children : n;
+
+		if (!is_number(v))
+			continue;
+		any = true;
+		f->is_signed |= v->is_signed;
+		f->is_float |= v->kind == KY_NODE_FLOAT;
+	}
+	return any;
 }
 
 static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_query *q, char *why,
@@ -147,13 +159,11 @@ static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_
 
 		if (!ky_field_find(ref, reader->classes[i], f->field))
 			continue;
-		if (!is_number(ref) || !want_class(want, q, i)) {
+		if (!ky_query_has(q, i) || !add_types(f, ref)) {
 			ref->node = NULL;
 			continue;
 		}
-		any = true;
-		f->is_signed |= number_of(ref)->is_signed;
-		f->is_float |= number_of(ref)->kind == KY_NODE_FLOAT;
+		any = want_class(want, q, i);
 	}
 	if (any)
 		return 0;
@@ -261,12 +271,12 @@ static int add_value(struct ky_field_values *f, const struct ky_item *item)
 	struct ky_field_ref *ref = &f->of_class[item->event->index];
 	struct ky_field_value value;
 
-	if (!ky_field_get(ref, item, &value))
+	if (!ky_field_get(ref, item, &value) || !is_number(value.v->node))
 		return 0;
 	if (f->is_float)
-		return add_float(f, item, float_of(number_of(ref), value.v));
+		return add_float(f, item, float_of(value.v->node, value.v));
 	add_to_top(f, (struct ky_top_event){item->event->name, value.v->u, item->ns});
-	if (number_of(ref)->is_signed && (int64_t)value.v->u < 0) {
+	if (value.v->node->is_signed && (int64_t)value.v->u < 0) {
 		f->n_negative++;
 		return 0;
 	}

@@ -259,7 +259,7 @@ static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uin
 			return -ENOMEM;
 		of_class[i] = f;
 		for (size_t k = 0; k < v->fields.n; k++) {
-			bool is_there = ky_field_find(&f[k], reader->classes[i], v->names[k]);
+			bool is_there = ky_field_find_whole(&f[k], reader->classes[i], v->names[k]);
 
 			any |= is_there;
 			is_found[k] |= is_there;

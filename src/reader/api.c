@@ -309,12 +309,21 @@ KYMO_READER_API int kymo_query_filter(
 /* One more of these types: integers that only KYMO_UINT64 holds. */
 #define HAS_WIDE HAS(KYMO_TEXT + 1)
 
+/* The types of a field: of all values that have its path. */
 static unsigned types_of_field(const struct ky_field_ref *f)
 {
-	const struct ky_node *n = f->has_element ? f->node->children : f->node;
-	enum kymo_column_type type = ky_field_type(f);
+	unsigned types = 0;
 
-	return HAS(type) | (type == KYMO_UINT64 && n->size == 64 ? HAS_WIDE : 0);
+	for (const struct ky_node *n = f->node; n; n = n->twin) {
+		const struct ky_node *v = f->has_element ? n->children : n;
+		enum kymo_column_type type;
+
+		if (f->has_element && !n->is_scalars)
+			continue;
+		type = f->has_element && n->is_text ? KYMO_UINT64 : ky_node_type(v);
+		types |= HAS(type) | (type == KYMO_UINT64 && v->size == 64 ? HAS_WIDE : 0);
+	}
+	return types;
 }
 
 static enum kymo_column_type type_of_column(const struct ky_query *q, const char *name)
@@ -346,8 +355,13 @@ KYMO_READER_API int kymo_query_column(
 	struct kymo_query *query, const char *name, enum kymo_column_type type, size_t *ret_column)
 {
 	struct column_spec *c;
+	struct ky_field_ref f;
+	bool found = *name;
 
-	if (!*name || type < KYMO_ANY || type > KYMO_TEXT)
+	/* A field in CTF 2 may have no name. */
+	for (size_t i = 0; i < query->reader->inside->n_classes && !found; i++)
+		found = ky_field_find(&f, query->reader->inside->classes[i], name);
+	if (!found || type < KYMO_ANY || type > KYMO_TEXT)
 		return -EINVAL;
 	c = add_column(query);
 	if (!c)

@@ -3,44 +3,83 @@
 
 #include "base/buf.h"
 
-static enum kymo_column_type type_of(const struct ky_node *n)
+enum kymo_column_type ky_node_type(const struct ky_node *n)
 {
 	if (n->kind == KY_NODE_INT && !n->is_enum)
 		return n->is_signed ? KYMO_INT64 : KYMO_UINT64;
 	return n->kind == KY_NODE_FLOAT ? KYMO_DOUBLE : KYMO_TEXT;
 }
 
-enum kymo_column_type ky_field_type(const struct ky_field_ref *f)
-{
-	if (!f->has_element)
-		return type_of(f->node);
-	return f->node->is_text ? KYMO_UINT64 : type_of(f->node->children);
-}
-
 /* --- fields --- */
 
 struct lister {
 	struct ky_arena *arena;
+	const struct ky_event_class *event;
 	struct kymo_event_field *fields; /* NULL: they are only counted */
 	size_t n;
 	enum kymo_scope scope;
 	bool failed;
 };
 
-static const char *join(struct lister *l, const char *outer, const char *inner)
+/* The path of a field, also with `\` before special characters of names: the same if none is. */
+struct path {
+	const char *plain, *escaped;
+};
+
+static const char *join(
+	struct lister *l, const char *outer, const char *separator, const char *inner)
 {
-	size_t outer_len = strlen(outer), len = outer_len + strlen(inner) + 2;
+	size_t len = strlen(outer) + strlen(separator) + strlen(inner) + 1;
 	char *name = ky_arena_alloc(l->arena, len);
 
 	if (!name) {
 		l->failed = true;
 		return "";
 	}
-	if (outer_len && *inner)
-		snprintf(name, len, "%s.%s", outer, inner);
-	else
-		snprintf(name, len, "%s%s", outer, inner);
+	snprintf(name, len, "%s%s%s", outer, separator, inner);
 	return name;
+}
+
+static const char *escape(struct lister *l, const char *name)
+{
+	char *escaped = ky_arena_alloc(l->arena, 2 * strlen(name) + 1), *to = escaped;
+
+	if (!escaped) {
+		l->failed = true;
+		return "";
+	}
+	for (; *name; name++) {
+		if (strchr(".[\\", *name))
+			*to++ = '\\';
+		*to++ = *name;
+	}
+	*to = '\0';
+	return escaped;
+}
+
+static struct path add_name(struct lister *l, struct path outer, const struct ky_node *n)
+{
+	const char *separator = *outer.plain && *n->name ? "." : "";
+	struct path p = {.plain = join(l, outer.plain, separator, n->name)};
+
+	p.escaped = p.plain;
+	if (ky_field_is_special(n))
+		p.escaped = join(l, outer.escaped, separator, escape(l, n->name));
+	else if (outer.escaped != outer.plain)
+		p.escaped = join(l, outer.escaped, separator, n->name);
+	return p;
+}
+
+/* Returns the plain path unless it is that of another field. */
+static const char *choose_name(struct lister *l, const struct ky_node *n, struct path p)
+{
+	struct ky_field_ref f;
+
+	if (p.plain == p.escaped)
+		return p.plain;
+	ky_field_find(&f, l->event,
+		l->scope == KYMO_SCOPE_FIELDS ? p.plain : join(l, "$ctx.", "", p.plain));
+	return f.node == (n->first ? n->first : n) ? p.plain : p.escaped;
 }
 
 static void add_labels(struct lister *l, struct kymo_event_field *f, const struct ky_type *t)
@@ -68,7 +107,7 @@ static void add_field(struct lister *l, const struct ky_node *n, const char *nam
 		return;
 	*f = (struct kymo_event_field){.name = name,
 		.scope = l->scope,
-		.type = type_of(n),
+		.type = ky_node_type(n),
 		.bits = n->size,
 		.base = n->kind == KY_NODE_INT ? n->base : 0};
 	f->is_array = (n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE) && !n->is_text;
@@ -77,24 +116,26 @@ static void add_field(struct lister *l, const struct ky_node *n, const char *nam
 }
 
 /* Structures and variants stand for what is in them. */
-static void list_fields(struct lister *l, const struct ky_node *n, const char *outer)
+static void list_fields(struct lister *l, const struct ky_node *n, struct path outer)
 {
 	for (uint32_t i = 0; n && i < n->n && !l->failed; i++) {
 		const struct ky_node *c = &n->children[i];
-		const char *name;
+		struct path p = outer;
 
 		if (!c->is_shown)
 			continue;
-		name = l->fields ? join(l, outer, c->name) : "";
+		if (l->fields)
+			p = add_name(l, outer, c);
 		if (c->kind == KY_NODE_STRUCT || c->kind == KY_NODE_VARIANT)
-			list_fields(l, c, name);
+			list_fields(l, c, p);
 		else
-			add_field(l, c, name);
+			add_field(l, c, l->fields ? choose_name(l, c, p) : "");
 	}
 }
 
 static void list_scopes(struct lister *l, const struct ky_event_class *e)
 {
+	const struct path root = {"", ""};
 	const struct ky_node *scopes[] = {
 		e->stream->packet_context, e->stream->event_context, e->context, e->fields};
 
@@ -102,7 +143,7 @@ static void list_scopes(struct lister *l, const struct ky_event_class *e)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(scopes); i++) {
 		l->scope = (enum kymo_scope)i;
 		if (scopes[i] && scopes[i]->is_shown)
-			list_fields(l, scopes[i], "");
+			list_fields(l, scopes[i], root);
 	}
 }
 
@@ -119,7 +160,7 @@ static size_t number_of(const struct ky_trace_reader *r, const struct ky_trace *
 
 static bool add_class(struct ky_description *d, const struct ky_event_class *e, size_t trace)
 {
-	struct lister l = {.arena = &d->arena};
+	struct lister l = {.arena = &d->arena, .event = e};
 	struct kymo_event_class *c = &d->classes[e->index];
 
 	*c = (struct kymo_event_class){.name = e->name ? e->name : "",

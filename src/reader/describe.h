@@ -24,7 +24,7 @@ int ky_description_new(struct ky_description **ret, const struct ky_trace_reader
 struct ky_description *ky_description_free(struct ky_description *d);
 /* Returns a value of a trace's environment; borrowed. NULL if there is none. */
 const char *ky_description_env(const struct ky_description *d, size_t trace, const char *name);
-/* Returns the type that holds all values of a field. */
-enum kymo_column_type ky_field_type(const struct ky_field_ref *f);
+/* Returns the type that holds all values of a node. */
+enum kymo_column_type ky_node_type(const struct ky_node *n);
 
 #endif

@@ -15,23 +15,6 @@ static const struct ky_node *scope_of(const struct ky_event_class *e, enum ky_sc
 	}
 }
 
-static bool is_called(const char *name, const char *path, size_t len)
-{
-	return !strncmp(name, path, len) && !name[len];
-}
-
-static const struct ky_node *find_child(const struct ky_node *n, const char *path, size_t len)
-{
-	for (uint32_t i = 0; i < n->n; i++) {
-		const struct ky_node *c = &n->children[i];
-
-		if (c->is_shown &&
-			(is_called(c->name, path, len) || is_called(c->full_name, path, len)))
-			return c;
-	}
-	return NULL;
-}
-
 /* Parses "[N]" at *path, and moves *path behind it. Returns false if there is none. */
 static bool parse_index(const char **path, uint32_t *ret_index)
 {
@@ -66,25 +49,97 @@ static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const ch
 	return true;
 }
 
-/* Follows a path from a structure. Returns false if it leads nowhere. */
-static bool follow_path(struct ky_field_ref *f, const struct ky_node *n, const char *path)
+/* Compares the path's begin with a name, in which `\` may be before a character of the path. */
+static const char *skip_text(const char *path, const char *name)
 {
-	while (n) {
-		size_t len = strcspn(path, ".[");
-
-		if ((n->kind != KY_NODE_STRUCT && n->kind != KY_NODE_VARIANT) || f->has_element)
-			return false;
-		n = find_child(n, path, len);
-		path += len;
-		if (n && *path == '[' && !add_index(f, &n, &path))
-			return false;
-		if (!*path)
-			break;
-		if (*path++ != '.')
-			return false;
+	for (; *name; name++, path++) {
+		if (*path == '\\' && *path != *name)
+			path++;
+		if (*path != *name)
+			return NULL;
 	}
-	f->node = n;
-	return n && n->kind != KY_NODE_STRUCT && n->kind != KY_NODE_VARIANT;
+	return strchr(".[", *path) ? path : NULL;
+}
+
+/* Returns the path behind the name of a member, or NULL if it begins with another name. */
+static const char *skip_name(const struct ky_node *n, const char *path)
+{
+	const char *rest = skip_text(path, n->name);
+
+	return rest ? rest : skip_text(path, n->full_name);
+}
+
+bool ky_field_is_special(const struct ky_node *n)
+{
+	return n->name[strcspn(n->name, ".[\\")];
+}
+
+static bool has_members(const struct ky_node *n)
+{
+	return n->kind == KY_NODE_STRUCT || n->kind == KY_NODE_VARIANT;
+}
+
+static bool follow_path(
+	struct ky_field_ref *f, const struct ky_node *n, const char *path, bool is_begin);
+
+/*
+ * Follows a path to a member. A member without a name has the path of its structure. Names with the
+ * characters of paths come last, because they can be written with `\` before these.
+ */
+static bool follow_member(
+	struct ky_field_ref *f, const struct ky_node *n, const char *path, bool is_begin)
+{
+	const char *at = is_begin ? path : *path == '.' ? path + 1 : NULL;
+
+	for (int is_special = 0; is_special < 2; is_special++) {
+		for (const struct ky_node *c = n->children; c < n->children + n->n; c++) {
+			const char *rest = !*c->name ? path : at ? skip_name(c, at) : NULL;
+
+			if (c->is_shown && rest && ky_field_is_special(c) == is_special &&
+				follow_path(f, c, rest, is_begin && !*c->name))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Returns the node of the first value of a structure or variant, or NULL if it has none. */
+static const struct ky_node *first_value(const struct ky_node *n)
+{
+	const struct ky_node *found = NULL;
+
+	if (n->kind != KY_NODE_STRUCT)
+		return n;
+	for (uint32_t i = 0; i < n->n && !found; i++) {
+		if (n->children[i].is_shown)
+			found = first_value(&n->children[i]);
+	}
+	return found;
+}
+
+/*
+ * Follows the path behind a node. is_begin: no name is before it. Returns false if it leads
+ * nowhere. Each node of the layout has one place in the path, and is visited once.
+ */
+static bool follow_path(
+	struct ky_field_ref *f, const struct ky_node *n, const char *path, bool is_begin)
+{
+	const struct ky_field_ref before = *f;
+
+	while (*path == '[') {
+		if (!add_index(f, &n, &path))
+			break;
+	}
+	if (!*path && !has_members(n) && !f->is_whole)
+		f->node = n->first ? n->first : n;
+	if (!*path && has_members(n) && f->is_whole && !is_begin) {
+		f->node = first_value(n);
+		f->whole = n;
+	}
+	if (f->node || (!f->has_element && has_members(n) && follow_member(f, n, path, is_begin)))
+		return true;
+	*f = before;
+	return false;
 }
 
 /*
@@ -95,7 +150,7 @@ static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_r
 {
 	uint64_t bits = 0;
 
-	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->occurrence || f->has_element ||
+	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->is_whole || f->occurrence || f->has_element ||
 		!f->node->flat_bits)
 		return KY_FIELD_ANYWHERE;
 	for (enum ky_scope s = KY_SCOPE_EVENT_CONTEXT; s <= f->scope; s++) {
@@ -116,24 +171,42 @@ static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_r
 	return KY_FIELD_ANYWHERE;
 }
 
-bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path)
+static bool find_in_scope(struct ky_field_ref *ret, const struct ky_event_class *e,
+	enum ky_scope scope, const char *path, bool is_whole)
+{
+	const struct ky_node *n = scope_of(e, scope);
+
+	*ret = (struct ky_field_ref){
+		.scope = scope, .is_whole = is_whole, .place = KY_FIELD_ANYWHERE};
+	if (!n || !n->is_shown || !follow_path(ret, n, path, true))
+		return false;
+	ret->place = place_of(e, ret);
+	return true;
+}
+
+static bool find_field(
+	struct ky_field_ref *ret, const struct ky_event_class *e, const char *path, bool is_whole)
 {
 	static const enum ky_scope order[] = {KY_SCOPE_FIELDS, KY_SCOPE_SPECIFIC_CONTEXT,
 		KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_PACKET_CONTEXT};
 	bool is_context = !strncmp(path, "$ctx.", 5);
 
 	for (size_t i = is_context; i < KY_ARRAY_SIZE(order); i++) {
-		const struct ky_node *scope = scope_of(e, order[i]);
-
-		*ret = (struct ky_field_ref){.scope = order[i], .place = KY_FIELD_ANYWHERE};
-		if (!scope || !scope->is_shown ||
-			!follow_path(ret, scope, is_context ? path + 5 : path))
-			continue;
-		ret->place = place_of(e, ret);
-		return true;
+		if (find_in_scope(ret, e, order[i], is_context ? path + 5 : path, is_whole))
+			return true;
 	}
-	ret->node = NULL;
-	return false;
+	/* The name of a field may begin like this in CTF 2. */
+	return is_context && find_in_scope(ret, e, KY_SCOPE_FIELDS, path, is_whole);
+}
+
+bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path)
+{
+	return find_field(ret, e, path, false);
+}
+
+bool ky_field_find_whole(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path)
+{
+	return find_field(ret, e, path, false) || find_field(ret, e, path, true);
 }
 
 /* --- values --- */
@@ -142,13 +215,13 @@ bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, con
 static bool get_element(const struct ky_field_ref *f, struct ky_field_value *ret)
 {
 	const struct ky_value *array = ret->v;
-	const struct ky_node *elem = f->node->children;
+	const struct ky_node *node = array->node, *elem = node->children;
 	uint64_t at;
 
-	if (f->element >= array->n)
+	if (!node->is_scalars || f->element >= array->n)
 		return false;
 	ret->storage = (struct ky_value){.node = elem};
-	if (f->node->is_text) {
+	if (node->is_text) {
 		ret->storage.u = (unsigned char)array->text[f->element];
 	} else {
 		at = array->at + f->element * ky_node_stride(elem);
@@ -161,16 +234,21 @@ static bool get_element(const struct ky_field_ref *f, struct ky_field_value *ret
 	return true;
 }
 
+static bool is_value_of(const struct ky_value *v, const struct ky_field_ref *f)
+{
+	return v->node == f->node || (v->node->first == f->node && !f->is_whole);
+}
+
 static const struct ky_value *find_value(struct ky_field_ref *f, const struct ky_item *item)
 {
 	const struct ky_scope_values *scope = &item->scopes[f->scope];
 	const struct ky_value *v = ky_item_values(item, f->scope);
 	uint32_t occurrence = 0;
 
-	if (f->guess < scope->n && v[f->guess].node == f->node && !f->occurrence)
+	if (f->guess < scope->n && is_value_of(&v[f->guess], f) && !f->occurrence)
 		return &v[f->guess];
 	for (size_t i = 0; i < scope->n; i++) {
-		if (v[i].node != f->node || occurrence++ != f->occurrence)
+		if (!is_value_of(&v[i], f) || occurrence++ != f->occurrence)
 			continue;
 		f->guess = i;
 		return &v[i];

@@ -3,6 +3,9 @@
  * Fields by name: "size", "customer.name", "list[2]", "points[1].x". A path is resolved once for
  * each class of events. The value of an event is then found among its decoded values or, if its
  * place in the record is known, in the record.
+ *
+ * An option without a name has the path of its variant: "v" is the value of the optional field v.
+ * Names in CTF 2 are any text: if "a.b" could also be the member b of a, "a\.b" is the other one.
  */
 #ifndef READER_FIELD_H
 #define READER_FIELD_H
@@ -13,8 +16,14 @@
 
 struct ky_field_ref {
 	enum ky_scope scope;
-	/* a field that is shown, no structure and no variant; NULL: the class has no such field */
+	/*
+	 * a field that is shown, no structure and no variant, and the first one that has this path;
+	 * NULL: the class has no such field
+	 */
 	const struct ky_node *node;
+	/* of ky_field_find_whole: the structure or variant whose first value is that of the node */
+	const struct ky_node *whole;
+	bool is_whole;
 	bool has_element; /* one number of an array, or one character */
 	uint32_t element;
 	uint32_t occurrence; /* of the node among the values: more than 0 in arrays of structures */
@@ -34,6 +43,11 @@ struct ky_field_value {
  * "$ctx." among contexts only. False, and node is NULL, if there is none.
  */
 bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path);
+/* Likewise; but if the path leads to a structure or variant, finds it as a whole. */
+bool ky_field_find_whole(
+	struct ky_field_ref *ret, const struct ky_event_class *e, const char *path);
+/* Returns whether the name of a member has characters that have a meaning in paths. */
+bool ky_field_is_special(const struct ky_node *n);
 /*
  * Gets the field's value of an event. Returns false if it has none (another option of a variant, an
  * element behind the end).

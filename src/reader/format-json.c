@@ -404,8 +404,8 @@ static char *print_chosen(
 		to = put_literal(p, to, ": ");
 		p->v = value.v;
 		p->data = value.data;
-		to = print_node(p, to, value.v->node);
-		if (p->symbols)
+		to = print_node(p, to, field.whole ? field.whole : value.v->node);
+		if (p->symbols && !field.whole)
 			to = print_symbols(p, to, f->fields->names[i], value.v->node, value.v);
 	}
 	return to;

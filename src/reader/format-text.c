@@ -437,7 +437,7 @@ static char *print_chosen(
 		to = put_literal(p, to, " = ");
 		p->v = value.v;
 		p->data = value.data;
-		to = print_node(p, to, value.v->node);
+		to = print_node(p, to, field.whole ? field.whole : value.v->node);
 	}
 	return put_literal(p, to, " }");
 }

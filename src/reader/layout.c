@@ -11,6 +11,7 @@
 
 #include "base/bisect.h"
 #include "reader/format.h"
+#include "reader/twins.h"
 
 #define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
 
@@ -783,6 +784,8 @@ static void finish_scope(struct compiler *c, struct ky_node *node)
 	mark_shown(node);
 	make_leads(c, node);
 	find_runs(node);
+	if (ky_twins_link(&c->t->names, node) < 0)
+		fail_compiling(c, "no memory");
 }
 
 static bool has_role(const struct ky_node *node, enum ky_role role)

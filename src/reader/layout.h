@@ -127,6 +127,11 @@ struct ky_node {
 	const struct ky_named *named;	  /* KY_SHOW_NAMED */
 	const struct ky_choices *choices; /* VARIANT */
 	struct ky_node *depends_on;	  /* SEQUENCE, VARIANT: an INT */
+	/*
+	 * Options of a variant may have the same names, or none: then several values have one path.
+	 * The first of them, or NULL if it is this one; the next of them after the first.
+	 */
+	const struct ky_node *first, *twin;
 };
 
 /* Returns the size in bytes of the smallest part of a character. */

@@ -5,6 +5,7 @@ kymo view on traces of foreign tracers. It prints everything that CTF 1.8 allows
 does, except where babeltrace2 is wrong.
 """
 
+import csv
 import json
 import os
 import random
@@ -545,6 +546,50 @@ def test_ctf2_export(k):
     refused = write(k, "refused", records(("f", unsigned(8)), ("o", array)), s=b"\1")
     errors = k.kymo("export", refused, "--to=ctf", "-o", k.top / "refused-18", status=1).stderr
     check("field 'o' cannot be written as CTF 1.8: an array of variants" in errors, errors)
+
+
+def rows_of(k, trace):
+    """Returns the fields of each event by name, of the CSV of all events `e`."""
+    output = k.top / f"{trace.name}.csv"
+    k.kymo("export", trace, "--to=csv", "-e", "e", "-o", output)
+    with open(output, newline="") as f:
+        return [{name: text for name, text in row.items() if text and name not in ("ts", "stream")} for row in csv.DictReader(f)]
+
+
+def variant(*options):
+    """Returns the class of a field whose option is chosen by its field t."""
+    return {"type": "variant", "selector-field-location": here("t"), "options": [
+        {**({"name": name} if name else {}), "selector-field-ranges": [[i, i]], "field-class": c} for i, (name, c) in enumerate(options)]}
+
+
+def test_options(k):
+    """An option without a name has the path of its variant; options of one name have one path."""
+    trace = k.top / "optional-values"
+    write(k, trace.name, records(("t", unsigned(8)), ("v", optional("t", [1, 9]))), s=b"\1\7\0")
+    equal(rows_of(k, trace), [{"t": "1", "v": "7"}, {"t": "0"}], "an optional field")
+    equal(k.kymo("view", trace, "-f", "v == 7").stdout.split("\n"), ["e: { t = 1, v = { 7 } }", ""], "its filter")
+    equal(k.kymo("view", trace, "--fields=v").stdout.split("\n")[0], "e: { v = 7 }", "it alone")
+    wide = unsigned(16)
+    trace = write(k, "options", records(("t", unsigned(8)), ("v", variant((None, unsigned(8)), ("a", wide), (None, STRING), ("a", unsigned(8)), ("s", structure(("x", wide))),
+        ("s", structure(("x", unsigned(8)), ("y", unsigned(8)))), (None, structure(("a", wide), ("z", wide)))))),
+        s=b"\0\7" b"\1\1\2" b"\2ab\0" b"\3\5" b"\4\1\3" b"\5\6\7" b"\6\1\4\1\5")
+    wanted = [{"v": "7"}, {"v.a": "513"}, {"v": "ab"}, {"v.a": "5"}, {"v.s.x": "769"}, {"v.s.x": "6", "v.s.y": "7"}, {"v.a": "1025", "v.z": "1281"}]
+    equal(rows_of(k, trace), [{"t": str(i), **row} for i, row in enumerate(wanted)], "options")
+    equal(k.kymo_json("stat", str(trace), "--hist=v.a")["hist"][0]["max"], 1025, "numbers of one path")
+
+
+def test_names(k):
+    """Names may have the characters of paths. If two paths are equal, one is written otherwise."""
+    for i, name in enumerate(("", "a.b", "a[0]", "$ctx.a", ".", "a\\b")):
+        trace = write(k, f"name{i}", records((name, unsigned(8))), s=b"\1")
+        equal(rows_of(k, trace), [{name: "1"}], f"CSV of {name!r}")
+        if name:
+            equal(k.kymo("view", trace, f"--fields={name}").stdout, f"e: {{ {name} = 1 }}\n", f"--fields={name}")
+            equal(k.kymo_json("stat", str(trace), f"--by={name}")["groups"][0]["key"], "1", f"--by={name}")
+    equal(k.kymo("view", k.top / "name1", "-f", "a.b == 1").stdout, "e: { a.b = 1 }\n", "a filter")
+    trace = write(k, "equal-paths", records(("a.b", unsigned(8)), ("a", structure(("b", unsigned(8))))), s=b"\1\2")
+    equal(rows_of(k, trace), [{"a\\.b": "1", "a.b": "2"}], "equal paths")
+    equal(k.kymo("view", trace, "--fields=a.b,a\\.b,a").stdout, "e: { a.b = 2, a\\.b = 1, a = { b = 2 } }\n", "equal paths, and a structure")
 
 
 def test_nameless(k):
