@@ -290,7 +290,10 @@ static int refuse_field(struct cli *cli, const struct ky_trace_reader *reader, c
 {
 	static const char *const fixed[] = {"name", "process", "thread", "cpu", "stream", NULL};
 	const char *near = cli_near_field(reader, name, cli_nearest(name, fixed));
+	char members[CLI_MEMBERS_TEXT];
 
+	if (cli_has_members(reader, name, members))
+		return cli_usage(cli, "%s", members);
 	if (near)
 		return cli_usage(cli,
 			"no event of the trace has a field or context '%s': did you mean '%s'?",

@@ -244,7 +244,7 @@ static void find_near_member(const struct ky_node *scope, const char *name, cons
 	for (uint32_t i = 0; scope && i < scope->n; i++) {
 		const char *const names[] = {scope->children[i].name, *near, NULL};
 
-		if (scope->children[i].is_shown && *scope->children[i].name)
+		if (scope->children[i].is_shown && *names[0] && strcmp(names[0], name) != 0)
 			*near = cli_nearest(name, names);
 	}
 }
@@ -262,11 +262,47 @@ const char *cli_near_field(const struct ky_trace_reader *reader, const char *nam
 	return near;
 }
 
+/* Appends the names from a structure or variant to its first value. */
+static void add_member(struct ky_buf *to, const struct ky_node *n)
+{
+	while (n->n && (n->kind == KY_NODE_STRUCT || n->kind == KY_NODE_VARIANT)) {
+		const struct ky_node *member = n->children;
+
+		while (!member->is_shown && member + 1 < n->children + n->n)
+			member++;
+		if (*member->name)
+			ky_buf_printf(to, ".%s", member->name);
+		n = member;
+	}
+}
+
+bool cli_has_members(
+	const struct ky_trace_reader *reader, const char *name, char text[CLI_MEMBERS_TEXT])
+{
+	struct ky_field_ref f = {.whole = NULL};
+	struct ky_buf member = {0};
+
+	for (size_t i = 0; i < reader->n_classes && !f.whole; i++)
+		ky_field_find_whole(&f, reader->classes[i], name);
+	if (!f.whole)
+		return false;
+	add_member(&member, f.whole);
+	snprintf(text, CLI_MEMBERS_TEXT,
+		"'%.200s' is a %s: name one of its members, such as '%.200s%.*s'", name,
+		f.whole->kind == KY_NODE_STRUCT ? "structure" : "variant", name,
+		(int)KY_MIN(member.len, (size_t)64), member.data ? member.data : "");
+	ky_buf_deinit(&member);
+	return true;
+}
+
 static void warn_lacking(struct cli *cli, const struct ky_trace_reader *reader, const char *field)
 {
 	const char *near = cli_near_field(reader, field, NULL);
+	char members[CLI_MEMBERS_TEXT];
 
-	if (near)
+	if (cli_has_members(reader, field, members))
+		cli_warn(cli, "%s", members);
+	else if (near)
 		cli_warn(cli, "no event that is selected has a field '%s': did you mean '%s'?",
 			field, near);
 	else

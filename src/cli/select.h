@@ -56,6 +56,10 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 /* The name most like this one, of the trace's fields and contexts, and near; NULL: none is. */
 const char *cli_near_field(
 	const struct ky_trace_reader *reader, const char *name, const char *near);
+#define CLI_MEMBERS_TEXT 512
+/* Says that the name is that of a structure or variant, and how to name a member; false if not. */
+bool cli_has_members(
+	const struct ky_trace_reader *reader, const char *name, char text[CLI_MEMBERS_TEXT]);
 /* The time of the first event; false if none has one. */
 bool cli_first_event(struct ky_trace_reader *reader, int64_t *ret_ns);
 /* Parses a duration: "1.5s", "200ms". Returns false if it is none. */

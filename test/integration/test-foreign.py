@@ -592,6 +592,16 @@ def test_names(k):
     equal(k.kymo("view", trace, "--fields=a.b,a\\.b,a").stdout, "e: { a.b = 2, a\\.b = 1, a = { b = 2 } }\n", "equal paths, and a structure")
 
 
+def test_structures(k):
+    """A structure is shown as a whole; where one value is needed, the message names a member."""
+    trace = write(k, "structures", records(("s", structure(("x", structure(("y", unsigned(8)))), ("z", unsigned(8))))), s=b"\1\2")
+    equal(k.kymo("view", trace, "--fields=s,s.x").stdout, "e: { s = { x = { y = 1 }, z = 2 }, s.x = { y = 1 } }\n", "text")
+    equal(json.loads(k.kymo("view", trace, "--fields=s.x,s", "--format=json").stdout)["fields"], {"s.x": {"y": 1}, "s": {"x": {"y": 1}, "z": 2}}, "JSON")
+    for command, status in ((["stat", trace, "--by=s"], 2), (["view", trace, "-f", "s == 1"], 0)):
+        done = run(k, CLI, *command)
+        check(done.returncode == status and b"'s' is a structure: name one of its members, such as 's.x.y'" in done.stderr, f"{command}: {done}")
+
+
 def test_nameless(k):
     """Events may have no name."""
     metadata = fragments({"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": structure(("a", unsigned(8)))})
