@@ -17,6 +17,7 @@
 #include "svc/shm-dir.h"
 
 #define LOCK_WAIT_NS UINT64_C(2000000000)
+#define CLOCK_MAX_S  (UINT64_C(50) * 365 * 86400)
 #define TEXT_MAX     (64u << 20) /* of a metadata log; the session daemon's limit */
 
 struct recovery {
@@ -87,8 +88,20 @@ size_t recovery_whole_text(const char *text, size_t size, const char *uuid, uint
 	return size >= sizeof(end) - 1 && memmem(text, size, begin, strlen(begin)) ? size : 0;
 }
 
-/* Copies the set's metadata log, as far as it is complete. Returns the descriptor, or -errno. */
-static int open_log(const struct recovery *r, const struct ky_cons_ring_set *m)
+/* Returns the clock 50 years after its zero: the machine may have started again since then. */
+static uint64_t latest_clock(const char *text)
+{
+	const char *found = strstr(text, "\n\tfreq = ");
+	uint64_t freq = found ? strtoull(found + strlen("\n\tfreq = "), NULL, 10) : 0, latest;
+
+	return !freq || __builtin_mul_overflow(freq, CLOCK_MAX_S, &latest) ? UINT64_MAX : latest;
+}
+
+/*
+ * Copies the set's metadata log, as far as it is complete, and finds the limit of its clocks.
+ * Returns the descriptor, or -errno.
+ */
+static int open_log(struct recovery *r, const struct ky_cons_ring_set *m)
 {
 	char name[KY_SHM_NAME_MAX], uuid[TRACE_UUID_TEXT];
 	_cleanup_free_ uint8_t *text = NULL;
@@ -103,6 +116,7 @@ static int open_log(const struct recovery *r, const struct ky_cons_ring_set *m)
 	size = recovery_whole_text((char *)text, size, uuid, m->stream_id);
 	if (!size)
 		return -EBADMSG;
+	r->consumer.latest_clock = latest_clock((char *)text);
 	fd = memfd_create("kymo-metadata", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -158,7 +158,10 @@ static int open_set(struct consumerd *c, const struct ky_cons_ring_set *m, int *
 	if (!t)
 		return -ENOMEM;
 	ret = copy ? rings_copy(m, fds[0], &sources) : rings_map(m, fds[0], fds[1], &sources);
-	return ret < 0 ? ret : stream_set_new(m, t, sources, ret_set);
+	if (ret < 0)
+		return ret;
+	sources->latest = c->latest_clock;
+	return stream_set_new(m, t, sources, ret_set);
 }
 
 static int on_ring_set(struct consumerd *c, struct ky_reader *r, int *fds)

@@ -67,6 +67,8 @@ struct consumerd {
 	struct ky_list retired;
 	/* recovery.h */
 	bool recovers; /* nobody else writes the buffers in overwrite mode */
+	/* of a recovery: no record of its next ring sets is later; 0: than the present time */
+	uint64_t latest_clock;
 	int source_fd; /* directory of all that the recovery reads and removes; borrowed; -1 */
 };
 

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "ring/drain.h"
 
+#include "base/clock.h"
+
+/*
+ * Units by which the clocks of two processors may differ, and by which the processor may read its
+ * clock before it reads a word: a millisecond or more.
+ */
+#define CLOCK_MARGIN ((uint64_t)1 << 24)
+
 /*
  * A writer publishes at most every 10 ns, and reading three words takes about as long: enough
  * tries.
@@ -44,6 +52,12 @@ static bool head_valid(const struct ky_drain *d, uint64_t head)
 	return head >= d->head && pos_valid(d, head) && head - block_start(d, d->pos) < d->reach;
 }
 
+/* Returns true if n bytes can be those of `count` records. */
+static bool holds(uint64_t n_bytes, uint64_t count)
+{
+	return count <= n_bytes / KY_HEADER_COMPACT && !count == !n_bytes;
+}
+
 static bool spreads(const struct ky_drain *d)
 {
 	return d->reach > (uint64_t)d->n_blocks * d->block_size;
@@ -71,6 +85,7 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
 		.block_size = g->block_size,
 		.n_blocks = g->n_blocks,
 		.reach = ky_geometry_reach(g),
+		.clock = g->clock,
 		.is_thread = g->mode == KY_SET_PER_THREAD,
 	};
 }
@@ -90,9 +105,11 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
 {
 	uint64_t pos = block_start(d, consumed);
 	const struct ky_block_entry *entry = block_entry(d, pos);
+	uint64_t count = pos ? ky_ring_load(&entry->begin_count) : 0;
 
-	return ky_drain_resume(d, pos, pos ? ky_ring_load(&entry->begin_count) : 0,
-		pos ? ky_ring_load(&entry->begin_ts) : 0);
+	if (count > pos / KY_HEADER_COMPACT)
+		return -EBADMSG;
+	return ky_drain_resume(d, pos, count, pos ? ky_ring_load(&entry->begin_ts) : 0);
 }
 
 /* More events than a ring can lose between two looks that are hours apart, at 5 ns each. */
@@ -176,7 +193,9 @@ int ky_drain_look(struct ky_drain *d, bool settle)
 	if (settle)
 		word = settle_head(d, word);
 	head = ky_head_pos(word, d->pos);
-	if (!head_valid(d, head)) {
+	/* After the words of the head, and after all entries that it covers were stored. */
+	d->max_ts = d->latest ? d->latest : ky_clock_read(d->clock) + CLOCK_MARGIN;
+	if (!head_valid(d, head) || (d->resumed && d->ts > d->max_ts)) {
 		d->quarantined = true;
 		d->abandoned_head = word;
 		return -EBADMSG;
@@ -225,13 +244,12 @@ static void describe_piece(const struct ky_drain *d, struct ky_drain_piece *p, u
 	p->data = d->data + (d->pos & ring_mask);
 	p->end_ts = KY_MAX(ts, d->ts);
 	p->begin_ts = d->pos ? d->ts : KY_MAX(d->ts, first_record_ts(p));
-	p->n_events = count > d->count ? count - d->count : 0;
-	p->n_events = KY_MIN(p->n_events, p->len / KY_HEADER_COMPACT);
+	p->n_events = count - d->count;
 	fetch_owner(&p->owner, &block_entry(d, d->pos)->owner);
 }
 
-/* Gives the ring up at the next look: writers have left a block, and its entry makes no sense. */
-static bool refuse_chain(struct ky_drain *d)
+/* Gives the ring up at the next look: it claims what is impossible. */
+static bool refuse(struct ky_drain *d)
 {
 	d->quarantined = true;
 	d->abandoned_head = ky_head(d->head, d->head_count);
@@ -246,18 +264,17 @@ static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 {
 	uint64_t start = block_start(d, d->pos), after = block_after(d, start);
 	const struct ky_block_entry *entry = block_entry(d, after);
-	uint64_t used = ky_ring_load(&block_entry(d, start)->used);
-	uint64_t end = start + KY_MIN(used, KY_BLOCK_LIMIT(d->block_size));
+	uint64_t used = ky_ring_load(&block_entry(d, start)->used), end = start + used;
+	uint64_t ts = ky_ring_load(&entry->begin_ts), count = ky_ring_load(&entry->begin_count);
 
-	if (!after)
-		return refuse_chain(d);
-
-	if (end <= d->pos) {
+	if (!after || used > KY_BLOCK_LIMIT(d->block_size) || end < d->pos || ts > d->max_ts ||
+		!holds(end - d->pos, count - d->count))
+		return refuse(d);
+	if (end == d->pos) {
 		d->pos = after;
 		return false;
 	}
-	describe_piece(
-		d, p, end, ky_ring_load(&entry->begin_ts), ky_ring_load(&entry->begin_count));
+	describe_piece(d, p, end, ts, count);
 	p->next = after;
 	return true;
 }
@@ -270,6 +287,8 @@ bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_
 	}
 	if (d->quarantined || !partial || !d->settled || d->pos >= d->head)
 		return false;
+	if (d->head_ts > d->max_ts || !holds(d->head - d->pos, d->head_count - d->count))
+		return refuse(d);
 	describe_piece(d, ret_piece, d->head, d->head_ts, d->head_count);
 	ret_piece->next = d->head;
 	return true;

@@ -8,8 +8,10 @@
  * Invariant: our position (`pos`), our counts and the greatest clock that we saw are private. Every
  * word of the ring is read once, then checked or clamped, and only the copy is used. So an
  * application that overwrites the ring can damage only what its own records say. A piece always
- * lies inside the ring's data. Clocks never decrease. Counts of records never exceed what the bytes
- * can hold. Counts of lost events never decrease, and never grow by more than is possible.
+ * lies inside the ring's data. Clocks never decrease, and none is later than now. Counts of records
+ * never exceed what the bytes can hold. Counts of lost events never decrease, and never grow by
+ * more than is possible. A ring that claims anything else is quarantined, except that clocks are
+ * raised and that impossible counts of lost events are ignored.
  *
  * Nothing here writes the ring. The caller informs the writers that room is free (the `consumed`
  * word): it stores `pos` with release after the pieces before it are safe.
@@ -26,6 +28,12 @@ struct ky_drain {
 	const uint8_t *data; /* of position 0 */
 	uint32_t block_size, n_blocks;
 	uint64_t reach; /* a head is less than this far ahead of our block */
+	enum ky_clock clock;
+	/*
+	 * Set by the owner: no valid clock is later; 0: than the present time. Rings of another
+	 * boot may have later ones.
+	 */
+	uint64_t latest;
 	/* what was taken */
 	uint64_t pos;	/* first byte that was not taken */
 	uint64_t count; /* records before it */
@@ -38,6 +46,7 @@ struct ky_drain {
 	uint64_t head;			     /* position up to which pieces are described; >= pos */
 	uint64_t head_count;		     /* records before it */
 	uint64_t head_ts;		     /* end of their clocks; valid if `settled` */
+	uint64_t max_ts;		     /* no valid clock is later */
 	uint64_t lost[KY_LOST_REASONS];	     /* never decreases */
 	uint64_t lost_seen[KY_LOST_REASONS]; /* the ring's counters at the last look */
 	bool resumed;			     /* and not looked at since then */
@@ -45,7 +54,7 @@ struct ky_drain {
 	bool settled;			     /* head_ts belongs to head */
 	/* a thread changed the clock of this head at the last look; 0: none did */
 	uint64_t moving_head;
-	bool quarantined;	 /* the head was invalid once: no record is read again */
+	bool quarantined;	 /* a word was invalid once: no record is read again */
 	uint64_t abandoned_head; /* head at the last look after the quarantine */
 	uint64_t n_abandoned;	 /* records that writers published after it */
 };
@@ -78,7 +87,8 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
 int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t ts);
 /*
  * Continues after an earlier reader that kept no state: at the beginning of the block that contains
- * `consumed`, as if everything before it had been taken. Errors as ky_drain_resume.
+ * `consumed`, as if everything before it had been taken. Errors as ky_drain_resume; also -EBADMSG
+ * if the ring claims more records than fit before that block.
  */
 int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 /*
@@ -90,8 +100,9 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 int ky_drain_look(struct ky_drain *d, bool settle);
 /*
  * Describes the next piece before the head of the last look. partial: also from the last block,
- * which writers have not left. Returns false if there is none. Skips the unused rest of finished
- * blocks, so `pos` may grow.
+ * which writers have not left. Returns false if there is none, or if the ring claims what is
+ * impossible: then `quarantined` is set. Skips the unused rest of finished blocks, so `pos` may
+ * grow.
  */
 bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece);
 /* Returns the number of blocks before the head of the last look that writers have left. */

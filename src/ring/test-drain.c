@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "ring/snapshot.h"
 
 #define BLOCK  4096u
@@ -337,18 +338,10 @@ static void test_hostile_heads(void **state)
 	ring_free(r);
 }
 
-static void test_hostile_table(void **state)
+static void test_hostile_lost(void **state)
 {
 	struct ring *r = ring_new();
-	struct ky_drain_piece p;
 
-	while (ring_write(r, 0))
-		;
-	entry_at(r, 0)->used = UINT64_MAX;
-	entry_at(r, BLOCK)->begin_ts = UINT64_MAX;
-	entry_at(r, BLOCK)->begin_count = UINT64_MAX;
-	entry_at(r, 2 * BLOCK)->begin_count = 0;
-	entry_at(r, BLOCK)->used = 0;
 	r->ctl->lost[0] = 5;
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	r->ctl->lost[0] = 3;
@@ -365,15 +358,97 @@ static void test_hostile_table(void **state)
 		assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	}
 	assert_in_range(ky_drain_lost(&r->drain), (uint64_t)1 << 60, (uint64_t)1 << 63);
-	assert_true(ky_drain_next(&r->drain, false, &p));
-	assert_int_equal(p.len, LIMIT);
-	assert_int_equal(p.n_events, LIMIT / KY_HEADER_COMPACT);
-	assert_int_equal(p.end_ts, UINT64_MAX);
-	ky_drain_take(&r->drain, &p);
-	/* block 1 claimed to be empty */
-	assert_true(ky_drain_next(&r->drain, false, &p));
-	assert_int_equal(p.pos, 2 * BLOCK);
-	assert_int_equal(p.begin_ts, UINT64_MAX);
+	ring_free(r);
+}
+
+enum word { USED, BEGIN_TS, BEGIN_COUNT };
+
+/*
+ * Fills a ring, and takes `taken` bytes of its first block. Overwrites a word that says what the
+ * block holds, and expects that the reader gives the ring up.
+ */
+static void expect_refusal(uint64_t taken, enum word word, uint64_t value)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	while (ring_write(r, 0))
+		;
+	if (taken)
+		assert_int_equal(ky_drain_resume(&r->drain, taken, (taken - 9) / 12, 1000000), 0);
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	if (word == USED)
+		entry_at(r, 0)->used = value;
+	else
+		(&entry_at(r, BLOCK)->begin_ts)[word == BEGIN_COUNT] = value;
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	assert_true(r->drain.quarantined);
+	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	ring_free(r);
+}
+
+static void test_hostile_table(void **state)
+{
+	expect_refusal(0, USED, UINT64_MAX);
+	expect_refusal(0, USED, LIMIT + 1);
+	expect_refusal(0, USED, 0);   /* but there are records */
+	expect_refusal(0, USED, 64);  /* too few bytes for them */
+	expect_refusal(33, USED, 32); /* less than was taken */
+	expect_refusal(33, USED, 33);
+	expect_refusal(0, BEGIN_TS, UINT64_MAX);
+	expect_refusal(0, BEGIN_TS, ky_clock_ns(CLOCK_MONOTONIC) + 1000000000);
+	expect_refusal(0, BEGIN_COUNT, UINT64_MAX);
+	expect_refusal(0, BEGIN_COUNT, 0);
+	expect_refusal(0, BEGIN_COUNT, LIMIT / KY_HEADER_COMPACT + 1);
+	expect_refusal(33, BEGIN_COUNT, 1); /* fewer than were taken */
+}
+
+/*
+ * Overwrites the clock of a record's head, or the number of records, and expects that the reader
+ * gives the ring up.
+ */
+static void expect_refused_end(uint64_t last_ts, uint64_t count)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	assert_true(ring_write(r, 0));
+	r->ctl->last_ts = last_ts;
+	r->ctl->head = ky_head(head_position(r), count);
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
+	ring_free(r);
+}
+
+static void test_hostile_end(void **state)
+{
+	expect_refused_end(UINT64_MAX, 1);
+	expect_refused_end(ky_clock_ns(CLOCK_MONOTONIC) + 1000000000, 1);
+	expect_refused_end(1000000, 0);
+	expect_refused_end(1000000, 21 / KY_HEADER_COMPACT + 1);
+}
+
+/* A clock is possible until now, or, if another boot has recorded it, until its limit. */
+static void test_latest_clock(void **state)
+{
+	const uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	assert_true(ring_write(r, 0));
+	r->ctl->last_ts = now;
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.end_ts, now);
+	r->drain.latest = r->ctl->last_ts = 2 * now;
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.end_ts, 2 * now);
+	r->ctl->last_ts++;
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_false(ky_drain_next(&r->drain, true, &p));
 	ring_free(r);
 }
 
@@ -393,10 +468,17 @@ static void test_scribble(void **state)
 			((uint32_t *)r->ctl)[i] = (uint32_t)rand() >> (rand() % 31);
 		for (unsigned int i = 0; i < BLOCKS * sizeof(struct ky_block_entry) / 4; i++)
 			((uint32_t *)entry_at(r, 0))[i] = (uint32_t)rand() >> (rand() % 31);
-		/* mostly a possible head */
-		if (rand() % 100)
-			r->ctl->head = ky_head(
-				pos + (uint64_t)(rand() % (BLOCKS * BLOCK)), (uint64_t)rand());
+		/* mostly a possible head, and often possible entries */
+		if (rand() % 100) {
+			uint64_t n = (uint64_t)(rand() % (BLOCKS * BLOCK));
+
+			r->ctl->head = ky_head(pos + n, r->drain.count + n / 100);
+		}
+		for (uint64_t b = 0; b < BLOCKS && rand() % 4; b++) {
+			entry_at(r, pos + b * BLOCK)->used = LIMIT - (uint64_t)(rand() % 9);
+			entry_at(r, pos + b * BLOCK)->begin_count = r->drain.count +
+								    b * (uint64_t)(rand() % 500);
+		}
 		if (ky_drain_look(&r->drain, true) < 0) {
 			ky_drain_init(&r->drain, &r->g, r->base, 1);
 			n_quarantined++;
@@ -407,7 +489,8 @@ static void test_scribble(void **state)
 			assert_true(p.data + p.len <= data + r->g.data_stride);
 			assert_true(p.pos >= pos && p.next >= p.pos + p.len);
 			assert_true(p.begin_ts >= ts && p.end_ts >= p.begin_ts);
-			assert_true(p.n_events <= p.len / 4);
+			assert_true(p.n_events && p.n_events <= p.len / 4);
+			assert_true(p.end_ts <= ky_clock_ns(CLOCK_MONOTONIC) + 1000000000);
 			ky_drain_take(&r->drain, &p);
 			pos = r->drain.pos;
 			ts = r->drain.ts;
@@ -458,6 +541,12 @@ static void test_rejoin(void **state)
 	assert_int_equal(p.pos, 2 * BLOCK);
 	assert_int_equal(p.begin_ts, entry_at(r, 2 * BLOCK)->begin_ts);
 	assert_int_equal(p.n_events, entry_at(r, 3 * BLOCK)->begin_count - before);
+	entry_at(r, 2 * BLOCK)->begin_count = 2 * BLOCK / KY_HEADER_COMPACT + 1;
+	assert_int_equal(ky_drain_rejoin(&d, 2 * BLOCK), -EBADMSG);
+	entry_at(r, 2 * BLOCK)->begin_count = before;
+	entry_at(r, 2 * BLOCK)->begin_ts = UINT64_MAX;
+	assert_int_equal(ky_drain_rejoin(&d, 2 * BLOCK), 0);
+	assert_int_equal(ky_drain_look(&d, false), -EBADMSG);
 	ring_free(r);
 }
 
@@ -633,7 +722,10 @@ int main(void)
 		cmocka_unit_test(test_left_after_partial),
 		cmocka_unit_test(test_wrap_exact),
 		cmocka_unit_test(test_hostile_heads),
+		cmocka_unit_test(test_hostile_lost),
 		cmocka_unit_test(test_hostile_table),
+		cmocka_unit_test(test_hostile_end),
+		cmocka_unit_test(test_latest_clock),
 		cmocka_unit_test(test_scribble),
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_rejoin),

@@ -731,6 +731,41 @@ def test_another_user_scribbles(k):
     equal(kymotest.consumers(k), [consumer], "the consumer")
 
 
+FORGED = (
+    ("last_ts", 2**64 - 1),
+    ("last_ts", 2**63),
+    ("begin_ts", 2**64 - 1),
+    ("begin_count", 2**40),
+    ("used", 64),
+)
+
+
+def test_another_user_forges(k):
+    """
+    A program overwrites words that describe its records with values that are impossible. The
+    consumer gives its rings up: babeltrace2 reads the whole trace, with all events of other users.
+    """
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    given_up = lambda: json.loads(root.kymo("status", "all", "--json").stdout)["session"]["given_up"]
+    for word, value in FORGED:
+        out = root.home / "all"
+        root.kymo("create", "all", "-o", out)
+        root.kymo("enable-channel", "small", "--subbuf-size=4k")
+        root.kymo("enable-event", "*", "-c", "small")
+        root.kymo("start", "all")
+        forger = alice.spawn(kymotest.APPS / "forge", word, value)
+        k.expect(forger, "ready")
+        bob.run(APP, "-n", 100, "-p", 0)
+        wait_for(given_up, f"the rings with forged {word} to be given up")
+        bob.run(APP, "-n", 100, "-p", 1)
+        ended(k, forger)
+        root.kymo("destroy", "all", status=None)
+        events = [e for e in kymotest.read_trace(out)[0] if e.name.startswith("emit:")]
+        equal(len(check_values(events)), 200, f"events of the other user, with forged {word}")
+        shutil.rmtree(out)
+
+
 # ---- what other users can reach
 
 PROBE = r"""

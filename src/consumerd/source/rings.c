@@ -131,6 +131,7 @@ static int ring_look(struct source *s, bool flush, bool written)
 		return SOURCE_IDLE;
 	r->slot_word = word;
 	drain_move(&r->drain, &s->taken);
+	r->drain.latest = r->set->set.latest;
 	if (ky_drain_look(&r->drain, flush || s->released) < 0 || !ring_is_backed(r))
 		return -EBADMSG;
 	s->head = r->drain.head;
@@ -153,6 +154,7 @@ static bool ring_next(
 	if (found)
 		ky_drain_take(&r->drain, ret_piece);
 	*at = drain_mark(&r->drain);
+	s->more |= r->drain.quarantined; /* the next look gives it up */
 	return found;
 }
 
@@ -230,7 +232,7 @@ static void ring_abandon(struct source *s, bool again)
 	ky_drain_abandon(d);
 	s->taken = drain_mark(d);
 	s->abandoned = true;
-	s->settled = false;
+	s->settled = s->more = false;
 	if (again) {
 		d->abandoned_head = s->resume->abandoned_head;
 		d->n_abandoned = s->resume->n_abandoned;

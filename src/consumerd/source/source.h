@@ -52,7 +52,11 @@ struct source {
 	bool settled;  /* all records before the head can be described */
 	bool released; /* no writer has it now: all of it is due */
 	bool abandoned;
-	bool more; /* there are records behind the head, for which the source has no room now */
+	/*
+	 * Another look is needed: there are records behind the head, for which the source has no
+	 * room now; or a ring claims what is impossible.
+	 */
+	bool more;
 	/*
 	 * of a ring when it was given up, for people: its head word, and its oldest position in
 	 * the control block and behind the data
@@ -109,6 +113,7 @@ struct source_set {
 	uint64_t n_overwritten; /* events that a copy came too late for */
 	bool ended;		/* set by the owner: nobody writes it any more */
 	uint64_t until;		/* set by the owner: the clock where the recording ended */
+	uint64_t latest;	/* set by the owner: no record of rings is later; 0: than now */
 	bool grown; /* a source has taken more memory than n_blocks; the owner clears it */
 	struct ky_kmarker marker; /* the last one that was read; the owner clears it */
 };
