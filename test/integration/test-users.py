@@ -766,6 +766,36 @@ def test_another_user_forges(k):
         shutil.rmtree(out)
 
 
+def test_another_user_forges_triggers(k):
+    """
+    A program says that all triggers have fired. Those that none of its events can fire have not; of
+    the others, no message names another program, and no number is impossible.
+    """
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    out = root.record("all", "*")
+    root.kymo("add-trigger", "stops", "--when=event(emit:nosuch)", "--do=stop")
+    root.kymo("add-trigger", "slow", "--when=span(emit:nosuch) > 1s", "--do=notify")
+    root.kymo("add-trigger", "real", "--when=event(emit:*)", "--do=notify")
+    forger = alice.spawn(kymotest.APPS / "forge", "triggers", 2**62)
+    k.expect(forger, "ready")
+    bob.run(APP, "-n", 100)
+    triggers = lambda: {t["name"]: t for t in json.loads(root.kymo("list-triggers", "--json").stdout)["triggers"]}
+    wait_for(lambda: triggers()["real"]["fired"], "the other user's event to fire its trigger")
+    root.kymo("add-trigger", "own", "--when=event(forge:own)", "--do=notify")
+    wait_for(lambda: triggers()["own"]["fired"], "the program's event to fire its trigger")
+    found = triggers()
+    equal((found["stops"]["fired"], found["slow"]["fired"]), (0, 0), "how often triggers fired that no event can fire")
+    for t in found.values():
+        check(t["left_out"] < 2**41 and t.get("missed_spans", 0) < 2**41, f"counts of a trigger: {t}")
+    said = re.findall("trigger '(real|own)': (.*)", k.daemon_log())
+    known = (f"a program of user {alice.uid} (by its own account pid 1, thread 1)", f"forge (pid {forger.pid}, thread {forger.pid})")
+    check(all((text in known) == (name == "own") for name, text in said), f"messages: {said}")
+    ended(k, forger)
+    root.kymo("destroy", "all", status=None)
+    equal(len([e for e in kymotest.read_trace(out)[0] if e.name.startswith("emit:")]), 100, "events of the other user")
+
+
 # ---- what other users can reach
 
 PROBE = r"""

@@ -73,6 +73,11 @@ struct ring_set {
 	uint32_t n_events;
 	struct ky_list conflicts; /* struct set_event, oldest first */
 	unsigned n_conflicts, n_refused;
+	/*
+	 * Of a kind, a bit for each number of a trigger (peers/firing.h): its events may fire it;
+	 * all events that it had were examined.
+	 */
+	uint64_t fires, examined;
 	struct ky_list users; /* struct app_set (peers/app.h) */
 	/* while a predecessor's session is taken over */
 	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */

@@ -328,6 +328,7 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 		refuse_event(as, index, l);
 		return;
 	}
+	firing_note(as->set, &triggers);
 	e->n_apps += !app_set_is_mapped(as, index);
 	app_set_map(as, index, e->id);
 	put_mapping(as, index, e, filters, n, l);

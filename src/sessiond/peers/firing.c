@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "sessiond/model/memory.h"
 #include "sessiond/peers/app.h"
@@ -12,6 +13,9 @@
 
 /* An event that fires is recorded within microseconds, unless its thread gets no processor. */
 #define RECORD_NS (1000 * KY_NS_PER_MS)
+/* More than events can meet a condition between two looks, and in all of them. */
+#define COUNT_MAX     (UINT64_C(1) << 40)
+#define COUNT_SUM_MAX (UINT64_C(1) << 60)
 
 /* --- what an event may fire --- */
 
@@ -60,26 +64,60 @@ void firing_find(const struct session *s, const struct event_desc *d, struct eve
 		ret->span = span_number(s, d);
 }
 
+static uint64_t bit_of(const struct trigger *t)
+{
+	return UINT64_C(1) << t->spec.number;
+}
+
+void firing_note(struct ring_set *set, const struct event_triggers *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		set->kind->fires |= bit_of(t->list[i]);
+}
+
+/* Returns whether an event of the set, `mapped`: that an application maps, may fire the trigger. */
+static bool has_event_that_fires(struct ring_set *set, const struct trigger *t, bool mapped)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&set->events, i, n, tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+		struct event_triggers found;
+
+		if ((e->n_apps || !mapped) && e->id != KY_MAP_REFUSED &&
+			concerns(&t->spec.condition, e->desc, &found))
+			return true;
+	}
+	return false;
+}
+
 bool firing_is_possible(const struct trigger *t)
 {
-	const struct condition *c = &t->spec.condition;
 	const struct channel *channel;
-	struct ky_hnode *n, *tmp;
 	struct ring_set *set;
-	size_t i;
 
 	ky_list_foreach (channel, &t->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
-			ky_htab_foreach(&set->events, i, n, tmp)
-			{
-				struct set_event *e = ky_container_of(n, struct set_event, node);
-				struct event_triggers found;
-
-				if (e->n_apps && e->id != KY_MAP_REFUSED &&
-					concerns(c, e->desc, &found))
-					return true;
-			}
+			if (has_event_that_fires(set, t, true))
+				return true;
 	return false;
+}
+
+/*
+ * Returns whether the set's programs may fire the trigger. Those of a predecessor's set may have
+ * ended: so the events that it has are examined once. Later ones are noted when they are mapped.
+ */
+static bool may_fire(const struct ring_set *set, const struct trigger *t)
+{
+	struct ring_set *kind = set->kind;
+	uint64_t bit = bit_of(t);
+
+	if (!((kind->fires | kind->examined) & bit) && has_event_that_fires(kind, t, false))
+		kind->fires |= bit;
+	kind->examined |= bit;
+	return kind->fires & bit;
 }
 
 uint64_t firing_hash(const struct event_triggers *t, uint64_t hash)
@@ -155,11 +193,6 @@ static bool may_arm(const struct triggers *all, const struct trigger *t)
 {
 	return is_theirs(t) && trigger_may_fire(t) &&
 	       (may_copy(all) || !trigger_has_action(&t->spec, DO_SNAPSHOT));
-}
-
-static uint64_t bit_of(const struct trigger *t)
-{
-	return UINT64_C(1) << t->spec.number;
 }
 
 static void freeze_set(struct ky_set_freeze *f, const struct ring_set *set, void *unused)
@@ -249,21 +282,37 @@ static bool lives(const struct env *e, uint64_t process)
 /* The words of all sets about one trigger. */
 struct look {
 	struct trigger *t;
-	bool fired, unrecorded;
+	const struct ring_set *fired; /* the last one that says so; NULL: none */
+	bool unrecorded;
 	uint64_t who, ns;
 };
+
+/* Takes a count of a set. Programs may have written anything there: it counts if it is possible. */
+static void take_count(uint64_t *sum, uint64_t *count)
+{
+	uint64_t n = __atomic_exchange_n(count, 0, __ATOMIC_RELAXED);
+
+	if (n <= COUNT_MAX)
+		*sum = KY_MIN(*sum + n, COUNT_SUM_MAX);
+}
 
 static void look_at_set(struct ky_set_freeze *f, const struct ring_set *set, void *arg)
 {
 	struct look *l = arg;
 	struct triggers *all = &recording_of(l->t->session)->triggers;
 	uint64_t bit = bit_of(l->t);
+	bool possible = may_fire(set, l->t);
 
-	l->t->n_left_out += __atomic_exchange_n(&f->n_met[l->t->spec.number], 0, __ATOMIC_RELAXED);
-	all->n_missed_spans += __atomic_exchange_n(&f->n_missed, 0, __ATOMIC_RELAXED);
+	take_count(&all->n_missed_spans, &f->n_missed);
+	if (possible)
+		take_count(&l->t->n_left_out, &f->n_met[l->t->spec.number]);
 	if (!(f->enabled & bit) || __atomic_load_n(&f->armed, __ATOMIC_ACQUIRE) & bit)
 		return;
-	l->fired = true;
+	if (!possible) {
+		disarm_set(f, set, l->t);
+		return;
+	}
+	l->fired = set;
 	/* Acquire: pairs with ky_freeze_note_recorded. */
 	if (!(__atomic_load_n(&f->recorded, __ATOMIC_ACQUIRE) & bit))
 		l->unrecorded |= lives(l->t->session->env, f->word >> 32);
@@ -273,28 +322,36 @@ static void look_at_set(struct ky_set_freeze *f, const struct ring_set *set, voi
 
 /* --- looking --- */
 
-/* The name of a program that records into the session: another one may have the same number. */
-static const char *name_of(const struct session *s, uint32_t vpid)
+/* Returns the set's program with this number, or NULL: it has exited, or wrote another number. */
+static const struct app *find_user(const struct ring_set *set, uint32_t vpid)
 {
-	const struct app *a;
+	const struct app_set *as;
 
-	ky_list_foreach (a, &s->env->peers->apps, node)
-		if (a->vpid == vpid && app_records_into(a, s))
-			return a->name;
-	return "a program";
+	ky_list_foreach (as, &set->users, set_node)
+		if (as->app->vpid == vpid)
+			return as->app;
+	return NULL;
 }
 
 static void fire_for_thread(struct trigger *t, const struct look *l)
 {
 	uint32_t pid = (uint32_t)(l->who >> 32), tid = (uint32_t)l->who;
-	const char *name = name_of(t->session, pid);
+	const struct app *a = find_user(l->fired, pid);
+	char who[128], took[64] = "";
 
 	t->n_left_out -= t->n_left_out > 0; /* it was counted as met */
-	if (t->spec.condition.kind == WHEN_SPAN)
-		trigger_fire(t, "%s (pid %" PRIu32 ", thread %" PRIu32 "): %.3f ms", name, pid, tid,
-			(double)l->ns / 1e6);
+	if (a)
+		snprintf(who, sizeof(who), "%s (pid %" PRIu32 ", thread %" PRIu32 ")", a->name, pid,
+			tid);
 	else
-		trigger_fire(t, "%s (pid %" PRIu32 ", thread %" PRIu32 ")", name, pid, tid);
+		snprintf(who, sizeof(who),
+			"a program of user %u (by its own account pid %" PRIu32 ", thread %" PRIu32
+			")",
+			(unsigned)l->fired->uid, pid, tid);
+	if (t->spec.condition.kind == WHEN_SPAN) /* no span is older than the machine's start */
+		snprintf(took, sizeof(took), ": %.3f ms",
+			(double)KY_MIN(l->ns, ky_clock_ns(CLOCK_BOOTTIME)) / 1e6);
+	trigger_fire(t, "%s%s", who, took);
 }
 
 /* Returns whether the event that fired the trigger will still be recorded, in a moment. */
@@ -430,6 +487,15 @@ static void forget_set(struct ky_set_freeze *f, const struct ring_set *set, void
 
 void firing_remove(struct trigger *t)
 {
-	if (is_theirs(t))
-		for_each_set(t->session, forget_set, t);
+	struct channel *c;
+	struct ring_set *set;
+
+	if (!is_theirs(t))
+		return;
+	for_each_set(t->session, forget_set, t);
+	ky_list_foreach (c, &t->session->channels, node)
+		ky_list_foreach (set, &c->sets, node) {
+			set->fires &= ~bit_of(t);
+			set->examined &= ~bit_of(t);
+		}
 }

@@ -32,6 +32,11 @@ struct event_triggers {
 
 /* Finds the triggers of the session that the event may fire. */
 void firing_find(const struct session *s, const struct event_desc *d, struct event_triggers *ret);
+/*
+ * An event with these triggers is in the set, also if no application maps it any more: what the set
+ * says of other triggers is not believed.
+ */
+void firing_note(struct ring_set *set, const struct event_triggers *t);
 /* Returns whether an event that a running application records into the session may fire it. */
 bool firing_is_possible(const struct trigger *t);
 /* Continues a hash with all that the application gets of them. */

@@ -2,7 +2,8 @@
 /*
  * forge WORD VALUE: records events, and after each one overwrites a control word in all of its
  * rings: last_ts of the control block, or begin_ts, begin_count or used of all entries of the block
- * table. Prints "ready" when it has rings, and ends when it gets a line.
+ * table. If WORD is "triggers", it says that all triggers have fired, each VALUE times, after VALUE
+ * ns, and names process 1. Prints "ready" when it has done so once, and ends when it gets a line.
  */
 #include <poll.h>
 #include <stdint.h>
@@ -58,6 +59,27 @@ static void forge_ring(char *base, uint32_t ring, const char *word, uint64_t val
 	}
 }
 
+static void forge_triggers(char *base, uint64_t value)
+{
+	struct ky_set_freeze *f = (void *)(base + KY_SET_FREEZE);
+
+	f->who = UINT64_C(1) << 32 | 1;
+	f->ns = f->n_missed = value;
+	for (uint32_t i = 0; i < KY_SET_TRIGGERS; i++)
+		f->n_met[i] = value;
+	__atomic_store_n(&f->recorded, UINT64_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&f->enabled, UINT64_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&f->armed, 0, __ATOMIC_SEQ_CST);
+}
+
+static void forge_set(char *base, const char *word, uint64_t value)
+{
+	if (!strcmp(word, "triggers"))
+		forge_triggers(base, value);
+	for (uint32_t i = 0; i < ((struct ky_set_header *)base)->n_rings; i++)
+		forge_ring(base, i, word, value);
+}
+
 int main(int argc, char **argv)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -65,13 +87,13 @@ int main(int argc, char **argv)
 
 	kymo_event(forge, own, kymo_u64(seq, n++));
 	find_sets();
-	puts(n_sets ? "ready" : "no rings");
-	fflush(stdout);
-	while (argc > 2 && (n % ROUND || !poll(&input, 1, 0))) {
+	while (argc > 2 && n_sets && (n % ROUND || !poll(&input, 1, 0))) {
 		kymo_event(forge, own, kymo_u64(seq, n++));
 		for (unsigned i = 0; i < n_sets; i++)
-			for (uint32_t k = 0; k < ((struct ky_set_header *)sets[i])->n_rings; k++)
-				forge_ring(sets[i], k, argv[1], value);
+			forge_set(sets[i], argv[1], value);
+		if (n == 2)
+			puts("ready");
+		fflush(stdout);
 	}
 	return 0;
 }
