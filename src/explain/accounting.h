@@ -40,10 +40,16 @@ struct ky_doing {
 	uint32_t inner, around, name;
 };
 
+#define KY_N_BEGUN 16
+
 /* Spans of one name, of all threads. */
 struct ky_company_span {
 	size_t n_open;
 	int64_t since, total;
+	int64_t changed_ns;	   /* the newest begin or end */
+	double each_ns;		   /* the sum of the times of each, until then */
+	int64_t begun[KY_N_BEGUN]; /* when the newest began, by n_begun % KY_N_BEGUN */
+	uint64_t n_begun;
 	/* the newest that ended, by n_ended % KY_N_ENDED */
 	struct {
 		uint32_t thread;
@@ -149,6 +155,12 @@ void ky_samples_end(struct ky_account *a);
 void ky_company_begin(struct ky_account *a, uint32_t name, uint32_t thread, int64_t ns);
 /* thread, from: where and when it began; UINT32_MAX, ns: not known. */
 void ky_company_end(struct ky_account *a, uint32_t name, uint32_t thread, int64_t from, int64_t ns);
+/*
+ * While the spans that are open in a thread ran, it waited for another thread: they are no reason
+ * for the instances of that thread.
+ */
+void ky_company_wait(struct ky_account *a, const struct ky_timeline *t, uint32_t thread,
+	int64_t from, int64_t to);
 /* Stores how long spans of each name had run when the instance began. */
 void ky_company_open(struct ky_account *a, struct ky_instance *i);
 /* Adds to the instance how long spans of each name ran during it; after ky_company_open(). */

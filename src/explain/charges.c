@@ -109,6 +109,7 @@ void ky_account_charge_condition(
 	const struct wait_for wait = {.thread = wake->thread};
 	struct ky_history *last = t->history.n ? &t->history.v[t->history.n - 1] : NULL;
 
+	ky_company_wait(a, t, wake->thread, t->last_ns, ns);
 	for (size_t i = 0; i < t->active.n; i++) {
 		if (ky_window_is_given(a, t->active.v[i], wake->thread))
 			continue;
@@ -131,6 +132,8 @@ void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t 
 			.thread = off->kind == KY_PART_WAIT ? off->thread : UINT32_MAX,
 			.processor = off->kind == KY_PART_READY ? off->thread : UINT32_MAX};
 
+		if (wait.thread != UINT32_MAX)
+			ky_company_wait(a, t, wait.thread, KY_MAX(off->from, from), off->to);
 		for (size_t i = 0; i < t->active.n && off->kind != KY_PART_SPAN; i++)
 			charge_window(a, t, t->active.v[i],
 				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),

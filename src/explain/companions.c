@@ -34,7 +34,9 @@ static bool is_around(const struct ky_search *w, uint32_t name)
 #define NEARLY	     .9 /* as good as the best */
 #define MIN_HANDOFF  .6 /* must be explained */
 #define MIN_MEETINGS 3
-#define MAIN_CULPRIT .6 /* of the time that is charged */
+#define MAIN_CULPRIT .6	 /* of the time that is charged */
+#define LATE	     1.5 /* of the typical time: an instance that is still open is slow */
+#define MOSTLY_LATE  .75 /* of the affected instances */
 
 struct companion {
 	uint32_t name;
@@ -398,13 +400,58 @@ static bool is_significant(const struct ky_search *w, const struct companion *c)
 	return c->name && c->p * (double)w->n_tests < KY_ALPHA;
 }
 
+/* A thread that waits is no reason. */
+static bool can_be_reason(const struct ky_search *w, uint32_t name)
+{
+	return !is_around(w, name) && strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8);
+}
+
+/* Whether the instance was slow before its company of that name began. */
+static bool is_late(const struct ky_search *w, const struct ky_company *c)
+{
+	return (double)c->late_ns > LATE * w->d->typical_ns;
+}
+
+/* Whether other company was there before: the span may be the next step of one work. */
+static bool is_next_step(
+	const struct ky_search *w, const struct ky_instance *i, const struct ky_company *late)
+{
+	for (size_t k = 0; k < i->company.n; k++) {
+		const struct ky_company *c = ky_instance_find_company(i, i->company.v[k].name);
+
+		if (c && 2 * c->ns >= late->late_ns && !is_late(w, c) &&
+			can_be_reason(w, c->name) && !is_inside(w, c->name))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether most affected instances were slow before spans of that name began: then these wait for
+ * the instances, rather than the other way round. Without a load, that is: it may come first.
+ */
+static bool is_consequence(const struct ky_search *w, uint32_t name)
+{
+	size_t n = 0, late = 0;
+
+	for (size_t k = 0; k < w->f->affected.n; k++) {
+		const struct ky_instance *i = w->f->affected.v[k];
+		const struct ky_company *c = ky_instance_find_company(i, name);
+
+		if (!c || !c->ns)
+			continue;
+		n++;
+		late += !i->is_net && is_late(w, c) && !is_next_step(w, i, c);
+	}
+	return (double)late > MOSTLY_LATE * (double)n;
+}
+
 static int test(struct ky_search *w, uint32_t name, struct companion best[2],
 	struct companion *handoff, struct companion *meeting)
 {
 	int r = 0;
 
-	/* A thread that waits is no reason. */
-	if (is_around(w, name) || !strncmp(ky_texts_get(&w->x->names, name), "pthread:", 8))
+	if (!can_be_reason(w, name) || is_consequence(w, name))
 		return 0;
 	if (!is_inside(w, name)) {
 		r = test_company(w, name, best);

@@ -115,6 +115,23 @@ static void hold_lock(struct ky_account *a, struct ky_timeline *t, const struct 
 	ky_account_check(a, ky_mutex_acquire(m, &hold));
 }
 
+/* The thread waited for the holders of the mutex. */
+static void wait_for_holders(struct ky_account *a, const struct ky_timeline *t,
+	const struct ky_mutex *m, int64_t from, int64_t to)
+{
+	for (size_t i = 0; i < m->open.n; i++) {
+		const struct ky_hold *h = &m->open.v[i];
+
+		if (!h->is_lent)
+			ky_company_wait(a, t, h->thread, KY_MAX(from, h->from), to);
+	}
+	for (size_t i = m->closed.n; i-- > 0 && m->closed.v[i].to > from;) {
+		const struct ky_hold *h = &m->closed.v[i];
+
+		ky_company_wait(a, t, h->thread, KY_MAX(from, h->from), KY_MIN(to, h->to));
+	}
+}
+
 static void acquire_lock(struct ky_account *a, struct ky_timeline *t,
 	const struct ky_source_event *e, struct ky_mutex *m)
 {
@@ -128,6 +145,7 @@ static void acquire_lock(struct ky_account *a, struct ky_timeline *t,
 		if (waited >= SHORT_WAIT_NS && !ky_mutex_was_held(m, t->thread, from, e->ns))
 			alias = ky_locks_find_alias(&a->machine.locks, m, from, e->ns);
 		ky_account_charge_lock(a, t, m, alias ? alias : m, from, e->ns);
+		wait_for_holders(a, t, alias ? alias : m, from, e->ns);
 		ky_windows_pop(a, t, t->stack.n - 1, e->ns);
 	}
 	if (!ky_source_number(e, KY_FIELD_STATUS, 0))

@@ -276,8 +276,10 @@ int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
 const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name)
 {
 	for (size_t k = 0; k < i->company.n; k++) {
-		if (i->company.v[k].name == name)
-			return &i->company.v[k];
+		const struct ky_company *c = &i->company.v[k];
+
+		if (c->name == name)
+			return 2 * c->waiting_ns <= c->each_ns ? c : NULL;
 	}
 	return NULL;
 }

@@ -149,8 +149,19 @@ struct ky_load {
 struct ky_company {
 	uint32_t name;
 	int64_t ns;
-	int64_t handoff_ns;	 /* of the longest one of them that ended when the instance did */
+	double each_ns;	    /* the sum of the times of each of them */
+	double waiting_ns;  /* of that, in which they waited for the instance's thread */
+	int64_t late_ns;    /* from the instance's begin until the first began; 0: it was open */
+	int64_t handoff_ns; /* of the longest one of them that ended when the instance did */
 	uint32_t handoff_thread; /* its thread */
+};
+
+/* Of company, at an instance's begin. */
+struct ky_company_before {
+	int64_t ns;
+	double each_ns;
+	uint64_t n_begun;
+	bool is_open;
 };
 
 /* The longest call of a span inside. */
@@ -192,7 +203,7 @@ struct ky_instance {
 	KY_VEC(struct ky_sample) samples;
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
 	uint16_t *slots;
-	int64_t *company_before;
+	struct ky_company_before *company_before;
 	KY_VEC(struct ky_longest) longest; /* that ended, of each name */
 };
 
@@ -274,7 +285,10 @@ const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key
 int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b);
 /* The part of its time while spans of that name ran in other threads: 0 .. 1. */
 double ky_instance_company(const struct ky_instance *i, uint32_t name);
-/* The company of that name; NULL: none. */
+/*
+ * The company of that name; NULL: none. Spans that mostly wait for the instance's thread are none:
+ * it keeps them from their work.
+ */
 const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name);
 /* Adds to a part while the instance is open. 0 or -ENOMEM. */
 int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns);

@@ -1423,6 +1423,43 @@ def test_company_that_waits():
     assert first.startswith("shop:checkout: nothing recorded tells why"), first
 
 
+def test_company_that_waits_for_it():
+    """A thread that waits for slow instances is no reason, as its waits or spans alone show."""
+    def work(p, i, f):
+        peer = (800, 60, "web")
+        if locks:
+            p.event("pthread:mutex_lock_req", mutex=66, caller=7)
+            p.event("pthread:mutex_lock_acq", mutex=66, status=0, caller=7)
+        begin, is_slow = p.at, p.r.random() < .05
+        p.spend(p.r.uniform(1500, 3000) if is_slow else 50)
+        if is_slow:
+            at = begin + (10000 if locks else int(p.r.uniform(200, 700) * 1000))
+            p.events += [traces.Event(at, "web:request_begin", 12, peer, span_tid=800),
+                         traces.Event(p.at + 20000, "web:request_end", 12, peer, span_tid=800)]
+        if is_slow and locks:
+            p.events += [traces.Event(at + 2000, "pthread:mutex_lock_req", 12, peer, mutex=66, caller=8),
+                         traces.Event(p.at + 5000, "pthread:mutex_lock_acq", 12, peer, mutex=66, status=0, caller=8),
+                         traces.Event(p.at + 9000, "pthread:mutex_unlock", 12, peer, mutex=66, status=0, caller=8)]
+        if locks:
+            p.event("pthread:mutex_unlock", mutex=66, status=0, caller=7)
+    for locks in (True, False):
+        first = kymo("explain", Program(115, threads=1, n=900).make(work), "--span=shop:checkout").splitlines()[0]
+        assert "web:request" not in first, (locks, first)
+
+
+def test_company_of_two_steps():
+    """The second of two spans of another thread begins when instances are slow already."""
+    def work(p, i, f):
+        peer = (800, 60, "gc")
+        if p.r.random() < .05:
+            for name, us in (("gc:mark", 600), ("gc:sweep", 2000)):
+                p.events.append(traces.Event(p.at + 500, name + "_begin", 12, peer, span_tid=800))
+                p.spend(us)
+                p.events.append(traces.Event(p.at - 500, name + "_end", 12, peer, span_tid=800))
+        p.spend(30)
+    check(Program(116, threads=1, n=900).make(work), " — while thread 800 (gc) is in gc:sweep (100 %")
+
+
 def test_company_beside_several_wakers():
     """The users of a pool wake each other; why they do so late is another thread's span."""
     def work(p, i, f):
