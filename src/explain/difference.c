@@ -91,6 +91,14 @@ static bool is_lock_call(const struct ky_explain *x, uint32_t name)
 	return strstr(text, "mutex_lock_req") || strstr(text, "mutex_trylock");
 }
 
+typedef bool is_event(const struct ky_explain *x, uint32_t name);
+
+/* The events that the finding's number counts. */
+static is_event *counted_by(enum ky_finding_kind kind)
+{
+	return kind == KY_FINDING_ALLOC ? is_alloc_event : is_lock_call;
+}
+
 /* The name of the innermost span of a place. */
 static uint32_t span_of(const struct ky_explain *x, uint32_t c)
 {
@@ -105,15 +113,14 @@ static uint32_t span_of(const struct ky_explain *x, uint32_t c)
 static double count_calls(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
 {
-	bool (*is_call)(const struct ky_explain *,
-		uint32_t) = f->kind == KY_FINDING_ALLOC ? is_alloc_event : is_lock_call;
+	is_event *is_counted = counted_by(f->kind);
 	double n = 0;
 
 	for (size_t k = 0; k < i->parts.n; k++) {
 		uint32_t c = i->parts.v[k].component;
 
 		if (ky_component_of(x, c)->kind == KY_PART_WAY &&
-			is_call(x, ky_component_of(x, c)->b) && span_of(x, c) == f->key.place)
+			is_counted(x, ky_component_of(x, c)->b) && span_of(x, c) == f->key.place)
 			n += i->parts.v[k].count;
 	}
 	return n;
@@ -418,6 +425,23 @@ static bool is_changed_path(const struct work *w, uint32_t parent)
 	return false;
 }
 
+/* Whether slow instances have more of these calls, in spans of this name. */
+static bool has_more_calls(const struct work *w, uint32_t place, enum ky_finding_kind kind)
+{
+	is_event *is_counted = counted_by(kind);
+	double n[2] = {0};
+
+	for (uint32_t c = KY_ROOT + 1; c <= w->x->components.all.n; c++) {
+		const struct ky_component *o = ky_component_of(w->x, c);
+
+		if (o->kind != KY_PART_WAY || !is_counted(w->x, o->b) || span_of(w->x, c) != place)
+			continue;
+		n[0] += w->means[0][c].count;
+		n[1] += w->means[1][c].count;
+	}
+	return n[0] > 1.05 * n[1];
+}
+
 /* How often the event comes in the path: slow, typical. */
 static void count_event(const struct work *w, uint32_t parent, uint32_t event, double n[2])
 {
@@ -512,6 +536,30 @@ static uint32_t find_repeated(const struct work *w, const struct ky_finding *f)
 	return 0;
 }
 
+/* A way from or to such an event, which typical instances have less often. */
+static bool is_other_way(const struct work *w, const struct ky_finding *f, is_event *is_of)
+{
+	const struct ky_component *c = ky_component_of(w->x, f->component);
+
+	return c->kind == KY_PART_WAY && f->kind != KY_FINDING_LONGER &&
+	       (is_of(w->x, c->a) || is_of(w->x, c->b));
+}
+
+/*
+ * Of a way between calls that allocate or lock: more calls, or, if there are not more of them, the
+ * same work, in which a call of the kernel makes other ways.
+ */
+static struct ky_finding_key key_of_calls(
+	const struct work *w, struct ky_finding *f, enum ky_finding_kind kind, int group)
+{
+	uint32_t place = span_of(w->x, f->component);
+	bool is_more = has_more_calls(w, place, kind);
+
+	f->kind = is_more ? kind : KY_FINDING_LONGER;
+	return (struct ky_finding_key){.group = is_more ? group : KY_KEY_SELF,
+		.place = is_more ? place : ky_component_of(w->x, f->component)->parent};
+}
+
 static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 {
 	const struct ky_component *c = ky_component_of(w->x, f->component);
@@ -535,14 +583,10 @@ static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 		key = (struct ky_finding_key){
 			.group = KY_KEY_LOCK, .what = find_mutex(w, f->component)};
 		key.place = key.what ? 0 : f->component;
-	} else if (c->kind == KY_PART_WAY && f->kind != KY_FINDING_LONGER &&
-		   (is_alloc_event(w->x, c->a) || is_alloc_event(w->x, c->b))) {
-		f->kind = KY_FINDING_ALLOC;
-		key = (struct ky_finding_key){KY_KEY_ALLOC, 0, span_of(w->x, f->component), 0};
-	} else if (c->kind == KY_PART_WAY && f->kind != KY_FINDING_LONGER &&
-		   (is_lock_event(w->x, c->a) || is_lock_event(w->x, c->b))) {
-		f->kind = KY_FINDING_LOCKS;
-		key = (struct ky_finding_key){KY_KEY_LOCKS, 0, span_of(w->x, f->component), 0};
+	} else if (is_other_way(w, f, is_alloc_event)) {
+		key = key_of_calls(w, f, KY_FINDING_ALLOC, KY_KEY_ALLOC);
+	} else if (is_other_way(w, f, is_lock_event)) {
+		key = key_of_calls(w, f, KY_FINDING_LOCKS, KY_KEY_LOCKS);
 	} else if (c->kind == KY_PART_WAY) {
 		/* The same way in the same span, wherever that was called from. */
 		key.place = span_of(w->x, f->component);

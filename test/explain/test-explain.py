@@ -1743,6 +1743,24 @@ def test_asks_for_its_name():
         assert ("it runs prctl(), which typical ones do not" in first) == is_named, first
 
 
+def test_call_in_a_way():
+    """A system call in a long way between lock calls makes other ways, but no more lock calls."""
+    def work(p, i, f):
+        is_slow = p.r.random() < .06
+        p.event("pthread:mutex_lock_req", mutex=77, caller=1)
+        p.event("pthread:mutex_lock_acq", mutex=77, status=0, caller=1)
+        p.spend(2000 if is_slow else 10)
+        if is_slow:
+            p.kernel("syscall_entry_futex", p.cpu, op=1)
+            p.spend(2)
+            p.kernel("syscall_exit_futex", p.cpu, ret=1)
+        p.event("pthread:mutex_unlock", mutex=77, status=0, caller=1)
+    p = Kernel(105, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "shop:checkout itself takes 1.99 ms instead of 30 us")
+
+
 def test_page_faults():
     def work(p, i, f):
         for _ in range(300 if p.r.random() < .06 else 1):
