@@ -8,7 +8,7 @@
 #define MIN_SIZE   5   /* instances */
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
-#define MAX_VALUES 12  /* that are tried two at a time */
+#define MAX_KEPT   12  /* that are tried two at a time */
 
 /* A way to pick instances: a value, a size from `from` to `to`, how often something comes. */
 struct pick {
@@ -29,9 +29,9 @@ struct search {
 	const struct ky_group *group;
 	struct ky_instance *const *all;
 	size_t n_all, n_tests;
-	struct pick values[MAX_VALUES]; /* that slow ones have more often than typical ones */
-	double contrasts[MAX_VALUES];
-	size_t n_values;
+	struct pick kept[MAX_KEPT]; /* that slow ones have more often than typical ones */
+	double contrasts[MAX_KEPT];
+	size_t n_kept;
 	struct pick best;
 	size_t best_size;
 	double best_p;
@@ -114,35 +114,47 @@ static void try_pick(struct search *s, const struct pick *p)
 	s->best_p = chance;
 }
 
-/* Keeps the values with the greatest contrasts. */
-static void keep_value(struct search *s, const struct pick *p)
+/* How much more often slow instances have it than typical ones. */
+static double measure_contrast(const struct search *s, const struct pick *p)
 {
 	double slow = (double)count_picked(s->group->slow, s->group->n_slow, p);
 	double typical = (double)count_picked(s->group->typical, s->group->n_typical, p);
-	double contrast = slow / (double)s->group->n_slow -
-			  typical / KY_MAX(1, (double)s->group->n_typical);
-	size_t at = s->n_values;
 
-	if (s->n_values == MAX_VALUES) {
+	return slow / (double)s->group->n_slow - typical / KY_MAX(1, (double)s->group->n_typical);
+}
+
+static void take_better(const struct search *s, struct pick *best, const struct pick *p)
+{
+	if (!best->is_size || measure_contrast(s, p) > measure_contrast(s, best))
+		*best = *p;
+}
+
+/* Keeps those with the greatest contrasts: values, and the best range of each size. */
+static void keep_pick(struct search *s, const struct pick *p)
+{
+	double contrast = measure_contrast(s, p);
+	size_t at = s->n_kept;
+
+	if (s->n_kept == MAX_KEPT) {
 		at = 0;
-		for (size_t i = 1; i < MAX_VALUES; i++)
+		for (size_t i = 1; i < MAX_KEPT; i++)
 			at = s->contrasts[i] < s->contrasts[at] ? i : at;
 		if (contrast <= s->contrasts[at])
 			return;
 	} else {
-		s->n_values++;
+		s->n_kept++;
 	}
-	s->values[at] = *p;
+	s->kept[at] = *p;
 	s->contrasts[at] = contrast;
 }
 
 static void try_pairs(struct search *s)
 {
-	for (size_t i = 0; i < s->n_values; i++) {
-		for (size_t k = i + 1; k < s->n_values; k++) {
-			struct pick p = s->values[i];
+	for (size_t i = 0; i < s->n_kept; i++) {
+		for (size_t k = i + 1; k < s->n_kept; k++) {
+			struct pick p = s->kept[i];
 
-			p.other = &s->values[k];
+			p.other = &s->kept[k];
 			if (p.key != p.other->key)
 				try_pick(s, &p);
 		}
@@ -178,7 +190,7 @@ static int try_values(struct search *s, uint32_t key)
 			const struct pick p = {.key = key, .fact = facts[i]};
 
 			try_pick(s, &p);
-			keep_value(s, &p);
+			keep_pick(s, &p);
 		}
 	}
 	free(facts);
@@ -189,6 +201,7 @@ static int try_values(struct search *s, uint32_t key)
 static int try_sizes(struct search *s, uint32_t key)
 {
 	double *sizes = calloc(s->n_all + 1, sizeof(*sizes));
+	struct pick best = {0};
 	size_t n = 0;
 
 	if (!sizes)
@@ -204,19 +217,27 @@ static int try_sizes(struct search *s, uint32_t key)
 		struct pick small = {
 			.key = key, .is_size = true, .from = sizes[0], .to = sizes[n >> k]};
 
-		if (key < POSITION_IN_THREAD)
+		if (key < POSITION_IN_THREAD) {
 			try_pick(s, &large);
+			take_better(s, &best, &large);
+		}
 		try_pick(s, &small);
+		take_better(s, &best, &small);
 	}
+	if (best.is_size)
+		keep_pick(s, &best);
 	free(sizes);
 	return 0;
 }
 
-/* Tries a component that comes more often than in any typical instance. */
+/* Tries a component that comes more often than in any typical instance; the load is no property. */
 static void try_count(struct search *s, uint32_t component)
 {
 	struct pick p = {.component = component};
+	const struct ky_component *o = ky_component_of(s->x, component);
 
+	if (o->kind == KY_PART_READY || ky_component_of(s->x, o->parent)->kind == KY_PART_READY)
+		return;
 	for (size_t i = 0; i < s->group->n_typical; i++) {
 		const struct ky_part *part = ky_instance_part(s->group->typical[i], component);
 

@@ -1783,6 +1783,18 @@ def test_part():
     assert "only in thread 201 (worker-1)" in first.split("ended")[0], first
 
 
+def test_part_of_two():
+    """A value and a range select the part together; neither does alone."""
+    def work(p, i, f):
+        p.spend(600 if f["codec"] == "opus" and f["quality"] > .9 else 30)
+        if p.r.random() < .05:
+            p.at += int(p.r.uniform(300, 1000)) * 1000
+    path = Program(104, n=1500).make(work, lambda p, i: {"codec": p.r.choice(["opus", "aac", "flac", "mp3", "pcm"]),
+                                                         "quality": p.r.random()})
+    first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+    assert "when codec = \"opus\" and quality ≥ 0." in first, first
+
+
 def test_value_by_chance():
     """One number is slow: no other one is named beside it, and no threshold."""
     def work(p, i, f):
