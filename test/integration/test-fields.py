@@ -9,7 +9,7 @@ import math
 import struct
 
 import kymotest
-from kymotest import check, check_counts, equal, fields, packets, streams
+from kymotest import check, check_counts, equal, fields, packets, streams, wait_for
 
 FLT_MAX, DBL_MAX, DBL_MIN = 3.4028234663852886e38, 1.7976931348623157e308, 5e-324
 STATES = [("IDLE", 0), ("ENDED", -1), ("BUSY", 12), ('a "quoted" label', 20), (None, 999)]
@@ -143,6 +143,8 @@ def test_description_that_is_too_large(k):
     k.run([app])
     warnings = k.request(command="status")["warnings"]
     check(any("huge:labels" in w and "64,512 bytes" in w for w in warnings), f"warnings: {warnings}")
+    wait_for(lambda: any("100 events" in w and "description is too large" in w for w in k.request(command="status")["warnings"]),
+        "the reason of the loss in a warning")
     k.kymo("destroy")
     check_counts(k, out, 200)
 

@@ -758,8 +758,8 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 		" because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
 	warn_of_discarded(list, n->discarded_interrupted,
 		" because the recording was interrupted at every attempt, as by a debugger that executes single steps");
-	warn_of_discarded(
-		list, n->discarded_refused, " because another definition of the name came first");
+	warn_of_discarded(list, n->discarded_refused,
+		" because another definition of the name came first, or because their description is too large");
 	if (n->unwritten)
 		add_warning(list, "%" PRIu64 " event%s could not be written", n->unwritten,
 			n->unwritten == 1 ? "" : "s");
