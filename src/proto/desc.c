@@ -178,9 +178,10 @@ bool ky_desc_name_valid(const char *s)
 	return true;
 }
 
-static bool identifier_valid(const char *s)
+/* It may begin with a digit: an underscore precedes it in TSDL. */
+static bool field_name_valid(const char *s)
 {
-	if (strlen(s) > KY_NAME_MAX || (!is_alpha(*s) && *s != '_'))
+	if (!*s || strlen(s) > KY_NAME_MAX)
 		return false;
 	for (; *s; s++)
 		if (!is_alpha(*s) && !is_digit(*s) && *s != '_')
@@ -215,8 +216,8 @@ static const char *check_labels(struct ky_field *f)
 		return "an enumeration has no labels, or too many";
 	while (ky_field_next_label(f, &label)) {
 		n++;
-		if (!*label.label || strlen(label.label) > KY_NAME_MAX)
-			return "a label of an enumeration is empty or too long";
+		if (strlen(label.label) > KY_NAME_MAX)
+			return "a label of an enumeration is too long";
 		if (f->flags & KYMO_FIELD_SIGNED ? (int64_t)label.lo > (int64_t)label.hi
 						 : label.lo > label.hi)
 			return "a range of an enumeration is empty";
@@ -268,8 +269,8 @@ static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_l
 
 	if (f->rest.error)
 		return "the description of a field is incomplete";
-	if (!identifier_valid(f->name))
-		return "a field's name is not an identifier";
+	if (!field_name_valid(f->name))
+		return "a field's name is empty, too long, or has other characters than letters, digits and underscores";
 	why = check_kind(f);
 	if (why)
 		return why;

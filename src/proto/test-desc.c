@@ -86,6 +86,24 @@ static void test_cut_short(void **state)
 	}
 }
 
+/* As programs written for LTTng-UST have them. */
+static void test_unusual_names(void **state)
+{
+	static const struct kymo_enum_label labels[] = {{"", 5, 5}};
+	static const struct kymo_enum_type type = {"e", labels, 1, 0};
+	static const struct kymo_field fields[] = {{UINT, 0, 4, 0, 0, "2nd", NULL},
+		{UINT, 0, 4, 0, 0, "3", NULL}, {KYMO_FIELD_ENUM, 0, 4, 0, 0, "e", &type}, {0}};
+	static const struct kymo_field unnamed[] = {{UINT, 0, 4, 0, 0, "", NULL}, {0}};
+	static const struct kymo_field dashed[] = {{UINT, 0, 4, 0, 0, "a-b", NULL}, {0}};
+	static const char why[] =
+		"a field's name is empty, too long, or has other characters than letters, digits and underscores";
+
+	(void)state;
+	assert_int_equal(ky_desc_check(encode_with_fields(fields), NULL), 0);
+	refused(unnamed, why);
+	refused(dashed, why);
+}
+
 static void test_refused(void **state)
 {
 	static const struct kymo_field none[] = {{0}};
@@ -148,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_passes),
 		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_unusual_names),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_number),

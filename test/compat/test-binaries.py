@@ -34,8 +34,14 @@ HEADER = """#undef TRACEPOINT_PROVIDER
 #define BINARY_TYPES
 typedef int (*binary_function)(void);
 #endif
+#ifdef UNUSUAL
+TRACEPOINT_ENUM(binary, empty, TP_ENUM_VALUES(ctf_enum_value("", 5)))
+TRACEPOINT_EVENT(binary, number, TP_ARGS(int, n),
+    TP_FIELDS(ctf_integer(int, 2nd, n) ctf_string(3, "z") ctf_enum(binary, empty, int, f, n)))
+#else
 TRACEPOINT_EVENT(binary, number, TP_ARGS(int, n, const char *, s, binary_function, f),
     TP_FIELDS(ctf_integer(int, n, n) ctf_string(s, s) ctf_integer(int, inner, f ? f() : 0)))
+#endif
 #endif
 #include <lttng/tracepoint-event.h>
 """
@@ -240,6 +246,13 @@ def test_read_lock_inline(k):
     for command in ([program], ["env", f"LD_LIBRARY_PATH={some}:{k.env.get('LD_LIBRARY_PATH', '')}", program]):
         text = record(k, ["-e", "binary:*"], command)
         check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
+
+
+def test_unusual_names(k):
+    """Fields whose names begin with a digit, and an empty label."""
+    program = build(k, "int main(void) { tracepoint(binary, number, 5); return 0; }", "-DUNUSUAL")
+    text = record(k, ["-e", "binary:*"], [program])
+    check('{ 2nd = 5, 3 = "z", f = ( "" : container = 5 ) }' in text, text)
 
 
 def test_beside_libraries_of_lttng(k):
