@@ -290,6 +290,7 @@ static int choose_wanted(struct view *v, const struct ky_trace_reader *reader, u
 	if (!want)
 		return -ENOMEM;
 	v->n_classes = reader->n_classes;
+	v->query.shown = v->fields.n ? &v->fields : NULL;
 	/* Symbols are found by values of other scopes. */
 	memset(want, KY_WANT_EVENT | KY_WANT_VALUES | (v->symbolizer ? 0 : KY_WANT_LINE),
 		reader->n_classes);

@@ -2,6 +2,7 @@
 #include "reader/query.h"
 
 #include "base/glob.h"
+#include "reader/format.h"
 
 #define MAX_PATTERN 4096
 
@@ -45,6 +46,7 @@ int ky_query_copy(struct ky_query *to, const struct ky_query *q)
 		if (!to->patterns)
 			return -ENOMEM;
 	}
+	to->shown = q->shown;
 	if (q->expr)
 		to->expr = ky_expr_copy(q->expr);
 	return 0;
@@ -327,11 +329,26 @@ bool ky_query_is_misplaced(
 
 /* --- reading --- */
 
+static bool has_shown(const struct ky_shown_fields *shown, const struct ky_item *item)
+{
+	const struct ky_field_ref *fields = shown->of_class[item->event->index];
+	bool any = false;
+
+	for (size_t i = 0; fields && i < shown->n && !any; i++) {
+		struct ky_field_ref field = fields[i]; /* threads share the query */
+		struct ky_field_value value;
+
+		any = ky_field_get(&field, item, &value);
+	}
+	return any;
+}
+
 static bool pass(void *arg, const struct ky_item *item)
 {
 	const struct ky_reading *r = arg;
 
-	return ky_expr_pass(r->expr, r->fields[item->event->index], item);
+	return (!r->expr || ky_expr_pass(r->expr, r->fields[item->event->index], item)) &&
+	       (!r->query->shown || has_shown(r->query->shown, item));
 }
 
 /* The class's fields for the expression. 0, -ENOENT if it lacks one, or -ENOMEM. */
@@ -360,9 +377,10 @@ static int choose_class(struct ky_reading *r, const struct ky_query *q, size_t i
 	if (!ky_query_has(q, i) || !want)
 		return 0;
 	r->wanted[i] = want;
+	if (r->expr || q->shown)
+		r->wanted[i] |= KY_WANT_FILTER | KY_WANT_VALUES;
 	if (!r->expr)
 		return 0;
-	r->wanted[i] |= KY_WANT_FILTER | KY_WANT_VALUES;
 	e = bind_class(r, q->reader->classes[i]);
 	if (e == -ENOENT)
 		r->wanted[i] = 0;

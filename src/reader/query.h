@@ -8,6 +8,8 @@
 
 #include "reader/expr.h"
 
+struct ky_shown_fields; /* reader/format.h */
+
 /* Zeroed, but for reader and select, at first: ky_query_init. */
 struct ky_query {
 	struct ky_trace_reader *reader; /* borrowed */
@@ -18,6 +20,8 @@ struct ky_query {
 	size_t n_chosen;
 	uint8_t *streams;     /* owned: select.streams */
 	struct ky_expr *expr; /* owned, or NULL */
+	/* borrowed: events that have none of these fields are left out; NULL: no limit */
+	const struct ky_shown_fields *shown;
 };
 
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r);

@@ -602,6 +602,16 @@ def test_structures(k):
         check(done.returncode == status and b"'s' is a structure: name one of its members, such as 's.x.y'" in done.stderr, f"{command}: {done}")
 
 
+def test_chosen_fields(k):
+    """Events that have none of the fields are left out, also of classes that have them at times."""
+    array = {"type": "dynamic-length-array", "length-field-location": here("n"), "element-field-class": unsigned(8)}
+    trace = write(k, "chosen", records(("t", unsigned(8)), ("v", variant(("A", unsigned(8)), ("B", unsigned(8)))), ("n", unsigned(8)), ("x", array)), s=b"\0\7\1\5" b"\1\x08\2\3\4" b"\1\x09\0")
+    for fields, lines in (("v.A", ["v.A = 7"]), ("x[1]", ["x[1] = 4"]), ("v.A,x[0]", ["v.A = 7, x[0] = 5", "x[0] = 3"])):
+        equal(k.kymo("view", trace, f"--fields={fields}").stdout.splitlines(), [f"e: {{ {line} }}" for line in lines], fields)
+        equal(k.kymo("view", trace, f"--fields={fields}", "--format=json", "--tail=2").stdout.count("\n"), len(lines), f"{fields}: JSON")
+    check("is selected" in run(k, CLI, "view", trace, "--fields=x[2]").stderr.decode(), "no event has it")
+
+
 def test_nameless(k):
     """Events may have no name."""
     metadata = fragments({"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": structure(("a", unsigned(8)))})
