@@ -26,7 +26,7 @@ static int compare_identity(const struct ky_file *x, const struct ky_file *y)
 	if (!c)
 		c = strcmp(x->trace->host, y->trace->host);
 	if (!c && (!x->trace->tsdl.has_uuid || !x->has_instance || !y->has_instance))
-		c = strcmp(x->trace->name, y->trace->name);
+		c = strcmp(x->trace->dir, y->trace->dir);
 	if (!c && class_id(x) != class_id(y))
 		c = class_id(x) < class_id(y) ? -1 : 1;
 	if (!c && x->has_instance != y->has_instance)

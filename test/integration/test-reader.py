@@ -1207,6 +1207,18 @@ def test_links(k):
         (linked / "metadata").unlink()
 
 
+def test_same_numbers(k):
+    """Traces without UUID are different traces, also if both are opened directly."""
+    text = metadata("le", numbers(1)).replace(f'uuid = "{uuid.UUID(int=1)}";', "").replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
+    traces = []
+    for name in ("one", "other"):
+        s = Stream("<", sequence=0)
+        for i in range(3):
+            s.packet(s.event(0, 10 * i, struct.pack("<i", i)))
+        traces.append(write(k.top / name, text, s=s.data))
+    equal(sorted(int(n) for n in re.findall(rb"n0 = (\d+)", raw(k, [CLI, "view", *traces])[0])), [0, 0, 1, 1, 2, 2], "numbers")
+
+
 def test_output(k):
     """A closed pipe ends it silently; a full disk is an error."""
     trace = simple(k, "long", n_packets=100, n_events=100)
