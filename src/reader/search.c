@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/htab.h"
 #include "ctf/watermark.h"
 #include "reader/internal.h"
 #include "reader/metadata.h"
@@ -326,14 +327,93 @@ static struct ky_trace *find_trace(struct ky_trace_reader *r, DIR *d, const char
 	return NULL;
 }
 
-static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
+/* A symbolic link, to a directory or to something else. */
+struct link {
+	char *path; /* owned */
+	int depth;
+	uid_t owner;
+};
+
+/*
+ * The search of a directory. Links are followed last: so a directory that is here, too, has its own
+ * name. No directory is searched twice, so loops end.
+ */
+struct search {
+	struct ky_trace_reader *r; /* borrowed */
+	size_t root_len;
+	struct link *links; /* owned */
+	size_t n_links;
+	struct ky_htab seen; /* owned, of struct seen */
+};
+
+/* A directory that was searched. */
+struct seen {
+	struct ky_hnode node;
+	struct ky_inode inode;
+};
+
+/* Returns 1 if the directory was searched before, 0 if not, or -ENOMEM. */
+static int see_directory(struct search *s, DIR *d)
+{
+	struct stat st = {0};
+	struct ky_inode inode;
+	struct seen *seen;
+	uint32_t hash;
+
+	fstat(dirfd(d), &st);
+	inode = inode_of(&st);
+	hash = ky_hash(&inode, sizeof(inode));
+	for (struct ky_hnode *n = ky_htab_first(&s->seen, hash); n; n = ky_htab_next(n))
+		if (!compare_inodes(&ky_container_of(n, struct seen, node)->inode, &inode))
+			return 1;
+	seen = calloc(1, sizeof(*seen));
+	if (!seen || ky_htab_add(&s->seen, &seen->node, hash) < 0) {
+		free(seen);
+		return ky_reader_fail_memory(s->r);
+	}
+	seen->inode = inode;
+	return 0;
+}
+
+static int find_traces(struct search *s, const char *dir, int depth);
+
+/* Takes the path. Returns 0 or -ENOMEM. */
+static int add_link(struct search *s, char *path, int depth, uid_t owner)
+{
+	struct link *l = ky_reader_grow(&s->links, &s->n_links, sizeof(*l));
+
+	if (!l) {
+		free(path);
+		return ky_reader_fail_memory(s->r);
+	}
+	*l = (struct link){path, depth, owner};
+	return 0;
+}
+
+/*
+ * Searches the directory behind a link. A link of another user must not lead to directories that
+ * this user could not have put here.
+ */
+static int follow_link(struct search *s, const struct link *l)
+{
+	struct stat st;
+
+	if (stat(l->path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	if (l->owner == geteuid() || l->owner == 0 || l->owner == st.st_uid)
+		return find_traces(s, l->path, l->depth);
+	if (!s->r->known)
+		ky_reader_warn(s->r,
+			"%s is a link of another user to a directory that is not the user's: it is not followed",
+			l->path);
+	return 0;
+}
 
 /*
  * Searches a directory that is no trace. An unreadable trace does not hide the others. A chunk may
  * be on its way into archives, for ever if the machine failed at that moment.
  */
-static int find_below(
-	struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len, int depth)
+static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 {
 	struct dirent *e;
 	int error = 0;
@@ -345,18 +425,24 @@ static int find_below(
 		if ((e->d_name[0] == '.' && strcmp(e->d_name, KY_MOVING_NAME)) ||
 			depth == MAX_DIR_DEPTH ||
 			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!S_ISDIR(st.st_mode))
+			(!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
 			continue;
 		if (asprintf(&path, "%s/%s", dir, e->d_name) < 0)
-			return ky_reader_fail_memory(r);
-		error = find_traces(r, path, root_len, depth + 1);
+			return ky_reader_fail_memory(s->r);
+		if (S_ISLNK(st.st_mode)) {
+			error = add_link(s, path, depth + 1, st.st_uid);
+			continue;
+		}
+		error = find_traces(s, path, depth + 1);
 		free(path);
 	}
 	return error == -ENOMEM ? error : 0;
 }
 
-static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth)
+/* Returns 1 if the directory was searched before, else 0 or a negative errno. */
+static int find_traces(struct search *s, const char *dir, int depth)
 {
+	struct ky_trace_reader *r = s->r;
 	DIR *d = opendir(dir);
 	struct ky_trace *t;
 	int error = d ? 0 : -errno;
@@ -368,13 +454,14 @@ static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_l
 	if (error)
 		return ky_reader_fail(
 			r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
-	t = r->known ? find_trace(r, d, dir) : NULL;
+	error = see_directory(s, d);
+	t = !error && r->known ? find_trace(r, d, dir) : NULL;
 	if (t)
 		error = grow_trace(r, t, d);
-	else if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
-		error = add_trace(r, d, dir, root_len);
-	else
-		error = find_below(r, d, dir, root_len, depth);
+	else if (!error && !faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
+		error = add_trace(r, d, dir, s->root_len);
+	else if (!error)
+		error = find_below(s, d, dir, depth);
 	closedir(d);
 	return error;
 }
@@ -387,7 +474,20 @@ static size_t root_length(const char *root)
 
 int ky_search(struct ky_trace_reader *r, const char *root)
 {
-	return find_traces(r, root, root_length(root), 0);
+	struct search s = {.r = r, .root_len = root_length(root)};
+	int e = find_traces(&s, root, 0);
+
+	for (size_t i = 0; i < s.n_links && e != -ENOMEM; i++) {
+		struct link l = s.links[i]; /* more links may be found meanwhile */
+		int error = follow_link(&s, &l);
+
+		e = error == -ENOMEM ? error : e;
+	}
+	for (size_t i = 0; i < s.n_links; i++)
+		free(s.links[i].path);
+	free(s.links);
+	ky_htab_free_all(&s.seen, struct seen, node);
+	return e;
 }
 
 int ky_search_again(struct ky_trace_reader *r)

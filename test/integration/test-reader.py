@@ -1207,6 +1207,31 @@ def test_links(k):
         (linked / "metadata").unlink()
 
 
+def test_linked_directories(k):
+    """
+    Traces behind symbolic links to directories are read, each once, and loops end. Another user's
+    link is followed only to a directory of the same user.
+    """
+    real = [simple(k, f"runs/{i}/ust/deep", n_packets=i + 1) for i in range(2)]
+    top = k.top / "links"
+    (top / "own").mkdir(parents=True)
+    for name, target in (("a", "../runs/0"), ("b", "../runs/1"), ("b2", "../runs/1"), ("own/up", ".."), ("own/self", "self"), ("gone", "nothing"),
+            ("file", real[0] / "metadata")):
+        (top / name).symlink_to(target)
+    got, errors = values(k, top)
+    equal((sorted(got), errors), (sorted([*range(10), *range(20)]), ""), "numbers behind links")
+    (top / "own/up").unlink()
+    (real[0].parent / "up").symlink_to(k.top)
+    equal(len(values(k, top)[0]), 30, "numbers with a loop behind a link")
+    if os.geteuid() == 0:
+        os.chown(top / "a", 65534, 65534, follow_symlinks=False)
+        got, errors = values(k, top)
+        equal(len(got), 20, "numbers without those behind another user's link")
+        one_warning(errors, "links/a is a link of another user")
+        os.chown(k.top / "runs/0", 65534, 65534)
+        equal(len(values(k, top)[0]), 30, "numbers behind another user's link to the user's directory")
+
+
 def test_same_numbers(k):
     """Traces without UUID are different traces, also if both are opened directly."""
     text = metadata("le", numbers(1)).replace(f'uuid = "{uuid.UUID(int=1)}";', "").replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
