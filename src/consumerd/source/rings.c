@@ -154,7 +154,7 @@ static bool ring_next(
 	if (found)
 		ky_drain_take(&r->drain, ret_piece);
 	*at = drain_mark(&r->drain);
-	s->more |= r->drain.quarantined; /* the next look gives it up */
+	s->more |= r->drain.quarantined && !s->abandoned; /* the next look gives it up */
 	return found;
 }
 
