@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/source.h"
 
+#include <math.h>
+
 #include "analysis/ahead.h"
 #include "analysis/functions.h"
 #include "base/hash.h"
@@ -692,6 +694,28 @@ static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)
 		break;
 	}
 	return (struct ky_fact){.type = KY_FACT_NONE};
+}
+
+double ky_source_real(const struct ky_source_event *e, const struct ky_field *f)
+{
+	const struct ky_value *v = value_of(e, f);
+
+	if (!v || v->node->is_enum)
+		return NAN;
+	switch ((enum ky_node_kind)v->node->kind) {
+	case KY_NODE_INT:
+		return v->node->is_signed ? (double)(int64_t)v->u : (double)v->u;
+	case KY_NODE_FLOAT:
+		return v->f;
+	case KY_NODE_STRING:
+	case KY_NODE_ARRAY:
+	case KY_NODE_SEQUENCE:
+		return (double)strnlen(v->text, v->n);
+	case KY_NODE_STRUCT:
+	case KY_NODE_VARIANT:
+		break;
+	}
+	return NAN;
 }
 
 struct ky_fact ky_source_fact(

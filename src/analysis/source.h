@@ -167,6 +167,8 @@ int64_t ky_source_number(
 uint64_t ky_source_id(const struct ky_source_event *e);
 /* The bits of an integer, or a number that stands for a text; 0 for other fields. */
 uint64_t ky_source_bits(const struct ky_source_event *e, const struct ky_field *f);
+/* The number of a field, or the length of its text; NAN for others and for names of numbers. */
+double ky_source_real(const struct ky_source_event *e, const struct ky_field *f);
 /* The name of a known field's text; 0 if the class does not have it. */
 uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);

@@ -24,6 +24,7 @@ void ky_account_begin_instance(struct ky_account *a, struct ky_instance *i,
 {
 	ky_account_check(a, ky_instance_add(i, KY_ROOT, 1, 0));
 	ky_company_open(a, i);
+	ky_running_keep(a, i, KY_TRAIT_BEGIN);
 	ky_traits_add_begin(a, i, e, outside);
 	ky_before_add_traits(a, i, outside ? outside->begun_ns : INT64_MIN);
 }
@@ -32,6 +33,7 @@ void ky_account_end_instance(
 	struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e)
 {
 	ky_company_close(a, i);
+	ky_running_keep(a, i, KY_TRAIT_END);
 	ky_traits_add(a, i, e, KY_TRAIT_END, 0, false);
 }
 
@@ -57,6 +59,8 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 
 	if (e->class->is_library && e->class->known[KY_FIELD_MUTEX])
 		f.mutex = ky_locking_lend(a, t, e);
+	if (!f.is_pair && f.name == a->x->span && !a->x->is_async)
+		ky_running_add(a, e, KY_TRAIT_BEGIN, t->thread);
 	if (w)
 		ky_account_begin_instance(a, w->instance, e, t);
 	if (!f.is_pair && f.name == a->x->span)
@@ -109,6 +113,8 @@ static void end_span(struct ky_account *a, struct ky_timeline *t, const struct k
 {
 	size_t i = t->stack.n;
 
+	if (e->class->base == a->x->span && !a->x->is_async)
+		ky_running_add(a, e, KY_TRAIT_END, t->thread);
 	if (e->class->base == a->x->span)
 		end_windows(a, t, e);
 	while (i-- > 0) {
@@ -350,6 +356,7 @@ static void deinit_account(struct ky_account *a)
 	ky_vec_deinit(&a->windows);
 	ky_vec_deinit(&a->company);
 	ky_vec_deinit(&a->company_of);
+	ky_running_deinit(a);
 	ky_vec_deinit(&a->by_id);
 	ky_vec_deinit(&a->stages);
 	ky_samples_end(a);

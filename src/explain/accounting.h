@@ -65,6 +65,15 @@ struct ky_stage {
 	int64_t from, to;
 };
 
+#define KY_MAX_RUNNING 16 /* fields of begins and ends whose numbers are added up */
+
+struct ky_running {
+	enum ky_trait_kind kind; /* BEGIN or END */
+	uint32_t field, key;
+	double all;
+	KY_VEC(double) threads; /* by number of the thread */
+};
+
 struct ky_account {
 	struct ky_explain *x;
 	struct ky_source *source;
@@ -81,6 +90,7 @@ struct ky_account {
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct ky_stage) stages;
 	struct ky_htab open_async;
+	KY_VEC(struct ky_running) running;
 	KY_VEC(int64_t) gaps;		     /* between CPU samples of one thread */
 	struct ky_doing doings[KY_N_DOINGS]; /* by inner % KY_N_DOINGS */
 	struct ky_htab functions;	     /* that samples are in, by process and address */
@@ -171,6 +181,8 @@ void ky_company_close(struct ky_account *a, struct ky_instance *i);
 /* Adds a fact; of two facts with one key, keeps the first. */
 void ky_traits_add_fact(
 	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact);
+/* Whether the field is identity or bookkeeping: each has a trait of its own, or is none. */
+bool ky_traits_is_own_field(const struct ky_source_class *c, const struct ky_field *f);
 /* Adds the fields of the event, or its contexts. */
 void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
 	enum ky_trait_kind kind, uint32_t name, bool contexts);
@@ -192,6 +204,17 @@ void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size
 /* Remembers the fields of a span's begin for instances that begin inside. */
 void ky_traits_push_outer(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+
+/* --- running.c --- */
+
+/*
+ * Adds the numbers of the begin or end of any instance to the sums. thread: UINT32_MAX: not known.
+ */
+void ky_running_add(struct ky_account *a, const struct ky_source_event *e, enum ky_trait_kind kind,
+	uint32_t thread);
+/* Stores these sums in the instance. */
+void ky_running_keep(struct ky_account *a, struct ky_instance *i, enum ky_trait_kind kind);
+void ky_running_deinit(struct ky_account *a);
 
 /* --- before.c --- */
 

@@ -66,7 +66,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 	if (!r && c.is_number && !is_length && c.key.kind <= KY_TRAIT_OUTER)
 		r = ky_residues_test(w, &c, key);
 	if (!r && c.is_number && (c.key.kind == KY_TRAIT_BEGIN || c.key.kind == KY_TRAIT_END))
-		r = ky_sums_test(w, &c);
+		r = ky_sums_test(w, &c, key);
 	if (!r && !is_length && c.n_values > 1 && c.key.kind != KY_TRAIT_PAUSE &&
 		(!c.key.name || c.key.name != w->x->largest_allocation))
 		r = ky_values_test(w, &c, key);

@@ -216,6 +216,7 @@ void ky_instance_deinit(struct ky_instance *i)
 	ky_vec_deinit(&i->waits);
 	ky_vec_deinit(&i->loads);
 	ky_vec_deinit(&i->company);
+	ky_vec_deinit(&i->sums);
 	ky_vec_deinit(&i->samples);
 	ky_vec_deinit(&i->longest);
 	free(i->slots);
@@ -271,6 +272,15 @@ int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
 	if (a->type == KY_FACT_TEXT)
 		return (a->text > b->text) - (a->text < b->text);
 	return (a->number > b->number) - (a->number < b->number);
+}
+
+const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key)
+{
+	for (size_t k = 0; k < i->sums.n; k++) {
+		if (i->sums.v[k].key == key)
+			return &i->sums.v[k];
+	}
+	return NULL;
 }
 
 const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name)

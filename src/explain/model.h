@@ -164,6 +164,12 @@ struct ky_company_before {
 	bool is_open;
 };
 
+/* The sum of a field's numbers: of all instances until this one, and of those of its thread. */
+struct ky_sum {
+	uint32_t key;
+	double all, thread;
+};
+
 /* The longest call of a span inside. */
 struct ky_longest {
 	uint32_t name;
@@ -200,6 +206,7 @@ struct ky_instance {
 	KY_VEC(struct ky_wait) waits;
 	KY_VEC(struct ky_load) loads;
 	KY_VEC(struct ky_company) company;
+	KY_VEC(struct ky_sum) sums;
 	KY_VEC(struct ky_sample) samples;
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
 	uint16_t *slots;
@@ -282,6 +289,8 @@ int ky_instance_by_begin(const void *a, const void *b);
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
 /* The fact of that key, or NULL. The instance is closed. */
 const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key);
+/* The sum of that key, or NULL. */
+const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key);
 int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b);
 /* The part of its time while spans of that name ran in other threads: 0 .. 1. */
 double ky_instance_company(const struct ky_instance *i, uint32_t name);

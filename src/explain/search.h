@@ -125,7 +125,7 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 /* Texts that are all different may begin or end alike. */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Affected instances that come each time the numbers add up to so much. */
-int ky_sums_test(struct ky_search *w, const struct ky_column *c);
+int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Two conditions that are none alone. After the other kinds. */
 int ky_both_test(struct ky_search *w);
 void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p);

@@ -33,12 +33,23 @@ static uint32_t place_of(const struct ky_instance *i, bool by_thread)
 	return by_thread ? i->thread_ordinal : i->ordinal;
 }
 
+/* The sum of the numbers between two instances; if it was not kept: `otherwise`. */
+static double sum_between(const struct ky_instance *from, const struct ky_instance *to,
+	uint32_t key, bool by_thread, double otherwise)
+{
+	const struct ky_sum *a = ky_instance_sum(from, key), *b = ky_instance_sum(to, key);
+
+	if (!a || !b)
+		return otherwise;
+	return by_thread ? b->thread - a->thread : b->all - a->all;
+}
+
 /*
- * Of one thread, or of all (UINT32_MAX). The numbers of instances that are not in the sample are
- * taken to be like those that are. The gaps: how many.
+ * Of one thread, or of all (UINT32_MAX). If there are no sums, the numbers of instances that are
+ * not in the sample are taken to be like those that are. The gaps: how many.
  */
-static size_t find_gaps(
-	const struct ky_search *w, const struct ky_column *c, uint32_t thread, struct gap *gaps)
+static size_t find_gaps(const struct ky_search *w, const struct ky_column *c, uint32_t key,
+	uint32_t thread, struct gap *gaps)
 {
 	const struct ky_instance *last = NULL;
 	bool by_thread = thread != UINT32_MAX;
@@ -57,8 +68,9 @@ static size_t find_gaps(
 		if (last) {
 			double between = place_of(o, by_thread) - place_of(last, by_thread);
 
-			gaps[n++] = (struct gap){sum * between / known, between,
-				(double)(o->begin_ns - last->begin_ns)};
+			gaps[n++] = (struct gap){
+				sum_between(last, o, key, by_thread, sum * between / known),
+				between, (double)(o->begin_ns - last->begin_ns)};
 		}
 		last = o;
 		sum = known = 0;
@@ -154,18 +166,18 @@ static bool is_second_of_thread(const struct ky_finding *f, size_t affected)
 
 /* The gaps of each thread. */
 static size_t find_thread_gaps(
-	const struct ky_search *w, const struct ky_column *c, struct gap *gaps)
+	const struct ky_search *w, const struct ky_column *c, uint32_t key, struct gap *gaps)
 {
 	size_t n = 0;
 
 	for (size_t k = 0; k < w->f->affected.n; k++) {
 		if (is_second_of_thread(w->f, k))
-			n += find_gaps(w, c, w->f->affected.v[k]->thread, gaps + n);
+			n += find_gaps(w, c, key, w->f->affected.v[k]->thread, gaps + n);
 	}
 	return n;
 }
 
-int ky_sums_test(struct ky_search *w, const struct ky_column *c)
+int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
 	size_t size = w->f->affected.n + 1, n;
 	struct gap *gaps = calloc(size, sizeof(*gaps));
@@ -175,9 +187,9 @@ int ky_sums_test(struct ky_search *w, const struct ky_column *c)
 	for (size_t i = 0; i < c->n && found; i++)
 		found = c->numbers[i] >= 0;
 	if (gaps && scratch && found) {
-		n = find_gaps(w, c, UINT32_MAX, gaps);
+		n = find_gaps(w, c, key, UINT32_MAX, gaps);
 		if (!test_gaps(w, c, gaps, n, false, scratch) && w->x->threads.n > 1) {
-			n = find_thread_gaps(w, c, gaps);
+			n = find_thread_gaps(w, c, key, gaps);
 			test_gaps(w, c, gaps, n, true, scratch);
 		}
 	}

@@ -29,7 +29,7 @@ static void many_threads(void **state)
 		numbers[i] = (double)(i * i % 17);
 		affected[i * N_AFFECTED / N] = all[i];
 	}
-	assert_int_equal(ky_sums_test(&w, &c), 0);
+	assert_int_equal(ky_sums_test(&w, &c, 0), 0);
 	assert_int_equal(w.n_tests, 2);
 	assert_int_equal(w.found.n, 0);
 }

@@ -36,8 +36,7 @@ static void set_fact(
 		ky_traits_add_fact(a, i, key, fact);
 }
 
-/* Identity and bookkeeping: each has a trait of its own, or is none. */
-static bool is_own_field(const struct ky_source_class *c, const struct ky_field *f)
+bool ky_traits_is_own_field(const struct ky_source_class *c, const struct ky_field *f)
 {
 	if (f->scope == KY_SCOPE_PACKET_CONTEXT)
 		return true;
@@ -66,7 +65,8 @@ static void add_fields(struct ky_account *a, struct ky_instance *i, const struct
 
 		struct ky_fact fact;
 
-		if ((f->scope == KY_SCOPE_FIELDS) == contexts || is_own_field(e->class, f))
+		if ((f->scope == KY_SCOPE_FIELDS) == contexts ||
+			ky_traits_is_own_field(e->class, f))
 			continue;
 		fact = ky_source_fact(a->source, e, f);
 		key.field = f->name;
@@ -204,7 +204,7 @@ void ky_traits_push_outer(
 		const struct ky_field *f = &e->class->fields.v[k];
 		uint32_t key;
 
-		if (f->scope != KY_SCOPE_FIELDS || is_own_field(e->class, f))
+		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_own_field(e->class, f))
 			continue;
 		key = ky_explain_key(
 			a->x, (struct ky_trait_key){KY_TRAIT_OUTER, e->class->base, f->name});

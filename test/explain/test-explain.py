@@ -430,6 +430,9 @@ def test_sum():
     def draw(p, i):
         return {"len": p.r.randrange(100, 4000)}
     check(Program(111, threads=1, n=1200).make(fill, draw), "each time that len adds up to ", "(100 % of the extra time)")
+    # Of so many, only a sample has an account.
+    check(Program(117, threads=1, n=9000).make(fill, lambda p, i: {"len": int(30 + p.r.expovariate(1) * 300)}),
+          "each time that len adds up to ", "(100 % of the extra time)")
     first = kymo("explain", Program(112, threads=1, n=1600).make(lambda p, i, f: p.spend(30 if i % 40 else 900), draw),
                  "--span=shop:checkout").splitlines()[0]
     assert "each 40th" in first and "adds up" not in first, first
