@@ -61,14 +61,23 @@ static struct {
 	size_t stack_size; /* 0: not computed yet */
 } listener = {.wake_fd = -1, .populate_ms = -1};
 
+/*
+ * Opens more of them as long as a number of the standard files is free: what the program's wrappers
+ * of system calls print in this thread must not go to a daemon. A signalfd refuses it.
+ */
 static int open_wake_fd(void)
 {
 	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
+	int first = -1, fd;
 
 	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
 		return -1;
-	return (int)syscall(
-		SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
+	do {
+		fd = (int)syscall(
+			SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
+		first = first < 0 ? fd : first;
+	} while (fd >= 0 && fd < STDERR_FILENO);
+	return first;
 }
 
 /*

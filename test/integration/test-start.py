@@ -86,6 +86,25 @@ def test_hung_daemon(k):
     equal(sum("ETIMEDOUT" in line for line in runs[-1]), 1, "times that it waited so long")
 
 
+def test_standard_files_of_listener(k):
+    """
+    A wrapper of a system call in the program may print in the listener's thread: the numbers of the
+    standard files are no sockets to a daemon, nor pipes of the program. With KYMO_DEBUG, the error
+    output is the program's.
+    """
+    k.start_daemon()
+    k.record()
+    for env, errors in ({}, "anon_inode:[signalfd]"), ({"KYMO_DEBUG": "1"}, None):
+        app = k.spawn("start", "wait", env=env)
+        k.expect(app, "ready")
+        links = {n: link for n, link, _ in kymotest.descriptors(str(kymotest.listener_of(app.pid)).removeprefix("/proc/"))}
+        errors = errors or os.readlink(f"/proc/{app.pid}/fd/2")
+        equal([links.get(n) for n in range(3)], ["anon_inode:[signalfd]"] * 2 + [errors], f"the listener's files with {env}")
+        check(any(link.startswith("socket:") for link in links.values()), f"no socket: {links}")
+        k.let_go(app)
+        k.finish(app)
+
+
 @contextlib.contextmanager
 def crowded():
     """Occupies every CPU with more work than it can do."""
