@@ -145,6 +145,22 @@ void stream_give_up(struct stream *s)
 	stream_append_losses(s);
 }
 
+uint64_t stream_count_unreported(const struct stream *s)
+{
+	return stream_count_discarded(s, &s->end) - s->end.n_discarded;
+}
+
+int stream_report_for_others(struct stream *s, uint64_t n)
+{
+	int ret;
+
+	s->n_of_others += n;
+	ret = stream_append_losses(s);
+	if (ret < 0)
+		s->n_of_others -= n;
+	return ret;
+}
+
 struct resumed {
 	struct stream *s;
 	uint64_t position_end; /* of the last packet */

@@ -404,6 +404,27 @@ void stream_set_leave_out(struct stream_set *set, uint64_t ts)
 		set->n_left_out += stream_leave_out(&set->streams[i], ts);
 }
 
+/* Readers count losses in files: those of streams that have got none go to another stream. */
+static void report_unreported(struct stream_set *set)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < set->n_streams; i++)
+		n += stream_count_unreported(&set->streams[i]);
+	for (i = 0; n && i < set->n_streams; i++) {
+		struct stream *s = &set->streams[i];
+
+		if (s->to->n_packets && !s->source->abandoned && !stream_count_unreported(s) &&
+			!stream_report_for_others(s, n))
+			break;
+	}
+	if (!n || i == set->n_streams)
+		return;
+	for (i = 0; i < set->n_streams; i++)
+		set->streams[i].end.n_discarded += stream_count_unreported(&set->streams[i]);
+}
+
 void stream_set_give_up(struct stream_set *set)
 {
 	for (uint32_t i = 0; i < set->n_streams; i++) {
@@ -414,6 +435,7 @@ void stream_set_give_up(struct stream_set *set)
 			quarantine_stream(set, i);
 		stream_give_up(s);
 	}
+	report_unreported(set);
 }
 
 bool stream_set_has_packets(const struct stream_set *set)

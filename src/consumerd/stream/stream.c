@@ -34,7 +34,7 @@ bool stream_has_packets(const struct stream *s)
 
 uint64_t stream_count_discarded(const struct stream *s, const struct stream_end *end)
 {
-	return KY_MAX(end->n_discarded, s->source->n_lost + s->n_unwritten);
+	return KY_MAX(end->n_discarded, s->source->n_lost + s->n_unwritten + s->n_of_others);
 }
 
 /* Sets the losses that a packet reports. n: events discarded since the session began. */

@@ -43,6 +43,7 @@ struct stream {
 	struct stream_end end;
 	struct slots slots;
 	uint64_t n_unwritten;
+	uint64_t n_of_others; /* losses of streams without a file, which this one reports */
 	struct pace pace;
 	struct fault fault;
 	bool due; /* to be written in this round */
@@ -89,6 +90,10 @@ uint64_t stream_leave_out(struct stream *s, uint64_t ts);
 int stream_set_apart(struct stream *s, uint64_t clock_now, bool alone);
 /* Ends the stream: counts the rest of the source as unwritten, if possible in the trace, too. */
 void stream_give_up(struct stream *s);
+/* Returns the losses that no packet reports. */
+uint64_t stream_count_unreported(const struct stream *s);
+/* Reports n losses of other streams, too. Returns 0, or -errno if there is no room. */
+int stream_report_for_others(struct stream *s, uint64_t n);
 
 /* ---- between stream.c and stream-chunk.c ---- */
 

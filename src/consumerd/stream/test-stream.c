@@ -455,6 +455,37 @@ static void test_set_begun_without_room(void **state)
 	stream_set_free(set);
 }
 
+/*
+ * A stream that has got no file has losses, as the whole set has: the other stream reports them,
+ * once. The counts of the streams are as before.
+ */
+static void test_losses_without_file(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct ky_cons_stats stats = {0};
+	struct trace t;
+
+	memset(&pair, 0, sizeof(pair));
+	set = pair_begin(&sources, &t);
+	pair.pipes[0].n_waiting = 1;
+	pair_round(set);
+	assert_int_equal(out.n_records, 1);
+	pair.pipes[0].source.settled = pair.pipes[1].source.settled = true;
+	pair.pipes[1].source.head += 4;
+	pair.pipes[1].source.head_count++;
+	pair.pipes[1].source.n_lost = 2;
+	out.n_fail = 1; /* the second stream's last packet */
+	stream_set_give_up(set);
+	stream_set_give_up(set);
+	assert_int_equal(out.n_discarded, 3);
+	assert_int_equal(pair.to[1].n_packets, 0);
+	stream_set_add_stats(set, &stats);
+	assert_int_equal(stats.unwritten, 1);
+	assert_int_equal(stats.discarded, 2);
+	stream_set_free(set);
+}
+
 /* A program that writes on for ever does not keep its memory. */
 static void test_set_that_never_settles(void **state)
 {
@@ -489,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_others_file),
 		cmocka_unit_test(test_set_is_written),
 		cmocka_unit_test(test_set_begun_without_room),
+		cmocka_unit_test(test_losses_without_file),
 		cmocka_unit_test(test_set_that_never_settles),
 	};
 
