@@ -138,13 +138,44 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 	return 0;
 }
 
+/* The key is the value of a counter, which has another one at the instance's begin. */
+static bool is_counter_inside(const struct ky_search *w, const struct ky_trait_key *key)
+{
+	if (strcmp(ky_texts_get(&w->x->names, key->field), "counter") != 0)
+		return false;
+	for (size_t i = 0; i < w->x->keys.n; i++) {
+		const struct ky_trait_key *k = &w->x->keys.v[i];
+
+		if (k->kind == KY_TRAIT_COUNTER && k->name == key->name)
+			return key->kind == KY_TRAIT_INNER;
+	}
+	return false;
+}
+
+/* "number of ids" of "_ids_length", the number that CTF puts before a list. */
+static void put_field(struct ky_buf *b, const char *field, bool is_length)
+{
+	const size_t n = strlen(field), tail = strlen("_length");
+	bool is_number = *field == '_' && n > 1 + tail && !strcmp(field + n - tail, "_length");
+
+	if (is_number)
+		ky_buf_printf(b, "number of %.*s", (int)(n - 1 - tail), field + 1);
+	else
+		ky_buf_printf(b, "%s%s", is_length ? "length of " : "", field);
+}
+
 void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c)
 {
 	const char *field = ky_texts_get(&w->x->names, c->key.field);
 	const char *of = ky_texts_get(&w->x->names, c->key.name);
 
-	ky_buf_printf(b, "%s%s%s%s", c->is_length ? "length of " : "", field,
-		*field && *of ? " of " : "", of);
+	if (is_counter_inside(w, &c->key)) {
+		ky_buf_printf(b, "%s in it", of);
+	} else {
+		put_field(b, field, c->is_length);
+		ky_buf_printf(b, "%s%s%s", *field && *of ? " of " : "", of,
+			c->key.kind == KY_TRAIT_COUNTER ? " at its begin" : "");
+	}
 	if (c->by) {
 		const struct ky_column by = {.key = w->x->keys.v[c->by - 1]};
 

@@ -393,8 +393,10 @@ def test_prefix_inside():
 
 def test_size():
     def work(p, i, f):
-        p.spend(10 + 5 * f["rows"])
-    check(Program(8).make(work, lambda p, i: {"rows": int(p.r.expovariate(1 / 30))}), "grows with rows: ", "us for each 1 more")
+        p.spend(10 + 5 * sum(f.values()))
+    for field, name in ("rows", "rows"), ("_rows_length", "number of rows"):
+        check(Program(8).make(work, lambda p, i: {field: int(p.r.expovariate(1 / 30))}), "grows with %s: " % name,
+              "us for each 1 more")
 
 
 def test_threshold():
@@ -1876,7 +1878,13 @@ def test_counter():
         p.event("mem:used", counter=level[0])
         p.at, p.thread = at, thread
         return {}
-    check(Program(43, threads=1, n=800).make(work, count), "mem:used ≥ 9")
+    check(Program(43, threads=1, n=800).make(work, count), "mem:used at its begin ≥ 9")
+
+    def work_inside(p, i, f):
+        level = p.r.randrange(100)
+        p.event("mem:used", counter=level)
+        p.spend(700 if level > 90 else 30)
+    check(Program(106, threads=1, n=800).make(work_inside), "when mem:used in it ≥ 9")
 
 
 def test_first_after():
