@@ -139,7 +139,7 @@ struct kymo_event_field {
 };
 
 struct kymo_event_class {
-	const char *name; /* "provider:event"; never NULL */
+	const char *name; /* "provider:event"; "<unknown>" if the trace has none */
 	uint64_t id, stream_class;
 	size_t trace;  /* number of its trace */
 	int log_level; /* -1: none */

@@ -116,7 +116,7 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 		if (i)
 			ky_buf_append(&k->key, "  ", 2);
 		if (p->kind == KY_KEY_NAME)
-			ky_buf_puts(&k->key, item->event->name ? item->event->name : "<unknown>");
+			ky_buf_puts(&k->key, item->event->name);
 		else if (p->kind == KY_KEY_STREAM)
 			ky_buf_puts(&k->key, item->file->path);
 		else

@@ -86,9 +86,7 @@ static bool want_event(uint8_t *want, const struct ky_query *q, const char *name
 	bool any = false;
 
 	for (size_t i = 0; i < q->reader->n_classes; i++) {
-		const char *other = q->reader->classes[i]->name;
-
-		if (other && !strcmp(other, name))
+		if (!strcmp(q->reader->classes[i]->name, name))
 			any |= want_class(want, q, i);
 	}
 	return any;

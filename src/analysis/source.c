@@ -343,7 +343,7 @@ static int set_end(struct ky_source *s, struct ky_source_class *c, const struct 
 	const char *name = is_begin ? p->begin : p->end;
 	const struct ky_field *key = *p->key ? find_named(s, c, p->key) : NULL;
 
-	if (!c->event || !c->event->name || strcmp(c->event->name, name) != 0)
+	if (!c->event || strcmp(c->event->name, name) != 0)
 		return 0;
 	if (*p->key && !key)
 		return -EINVAL;
@@ -400,7 +400,7 @@ static void set_class(struct ky_source *s, const struct ky_event_class *e)
 	add_scope(s, c, e->fields, KY_SCOPE_FIELDS);
 	for (size_t i = 0; i < KY_N_FIELDS; i++)
 		c->known[i] = find_field(s->names, c, (enum ky_event_field)i);
-	set_kind(s, c, e->name ? e->name : "<unknown>");
+	set_kind(s, c, e->name);
 }
 
 /* --- events --- */

@@ -70,11 +70,9 @@ static int count_names(
 	if (!s->counts)
 		return -ENOMEM;
 	for (size_t i = 0; i < reader->n_classes; i++) {
-		const char *name = reader->classes[i]->name;
-
 		if (counts[i])
 			s->counts[s->n_counts++] = (struct count){
-				name ? name : "<unknown>", counts[i]};
+				reader->classes[i]->name, counts[i]};
 	}
 	merge_counts(s);
 	return 0;

@@ -252,7 +252,7 @@ static const char *event_name(const struct top *t, const struct count *c)
 {
 	const struct kymo_event_class *class = kymo_reader_class(t->reader, c->class_index);
 
-	return class && *class->name ? class->name : "<unknown>";
+	return class ? class->name : "<unknown>";
 }
 
 static double rate_of(const struct top *t, uint64_t n)

@@ -255,8 +255,7 @@ static void print_top(struct cli *cli, const struct ky_field_values *f, const ch
 	for (size_t i = 0; i < f->n_top; i++) {
 		const struct ky_top_event *e = &f->top[i];
 
-		printf("%20s  %s", put_number(number, f, e->value),
-			cli_safe(cli, e->name ? e->name : "<unknown>"));
+		printf("%20s  %s", put_number(number, f, e->value), cli_safe(cli, e->name));
 		measure_print_view(cli, path, e->ns, e->ns);
 	}
 }
@@ -404,7 +403,7 @@ static void put_top(
 		const struct ky_top_event *e = &f->top[i];
 
 		ky_buf_puts(b, i ? ", {" : "{");
-		cli_put_member(b, "name", e->name ? e->name : "<unknown>");
+		cli_put_member(b, "name", e->name);
 		ky_buf_printf(b, "\"value\": %s, \"ns\": %" PRId64 ", ",
 			put_json_number(number, f, e->value), e->ns);
 		put_view_member(b, cli, path, e->ns, e->ns);

@@ -135,8 +135,7 @@ static int add_event_names(
 	int r = 0;
 
 	for (size_t i = 0; i < reader->n_classes && !r; i++) {
-		const char *name = reader->classes[i]->name ? reader->classes[i]->name
-							    : "<unknown>";
+		const char *name = reader->classes[i]->name;
 		const double values[N_MEASURES] = {[MEASURE_COUNT] = (double)counts[i]};
 
 		if (counts[i])

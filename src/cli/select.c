@@ -322,8 +322,6 @@ static void warn_no_event(struct cli *cli, const struct ky_trace_reader *reader,
 	for (size_t i = 0; i < reader->n_classes; i++) {
 		const char *const names[] = {reader->classes[i]->name, near, NULL};
 
-		if (!names[0])
-			continue;
 		if (!strcmp(names[0], name))
 			return;
 		if (!strncmp(names[0], name, n) && names[0][n] == '_') {

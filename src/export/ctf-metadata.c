@@ -427,9 +427,8 @@ static int put_event(struct writer *w, const struct ky_event_class *e)
 	uint32_t before = *w->n_slots;
 	int r;
 
-	/* babeltrace2 refuses events without a name. */
 	ky_buf_puts(w->b, "event {\n	name = ");
-	put_quoted(w->b, e->name ? e->name : "<unknown>");
+	put_quoted(w->b, e->name);
 	ky_buf_printf(w->b, ";\n	id = %" PRIu64 ";\n	stream_id = %" PRIu64 ";\n", e->id,
 		e->stream->id);
 	if (e->loglevel >= 0)

@@ -240,7 +240,7 @@ static void set_event(struct timeline *t, struct ky_mark *m, const struct kymo_b
 	const struct kymo_stream_info *stream = kymo_reader_stream(
 		t->tables->reader, b->stream[row]);
 
-	m->name = ky_tables_event_name(c);
+	m->name = c->name;
 	m->name_len = strlen(m->name);
 	m->stem_len = k->base_len;
 	set_owner(m, b, row);

@@ -163,7 +163,7 @@ static bool add_class(struct ky_description *d, const struct ky_event_class *e, 
 	struct lister l = {.arena = &d->arena, .event = e};
 	struct kymo_event_class *c = &d->classes[e->index];
 
-	*c = (struct kymo_event_class){.name = e->name ? e->name : "",
+	*c = (struct kymo_event_class){.name = e->name,
 		.id = e->id,
 		.stream_class = e->stream->id,
 		.trace = trace,

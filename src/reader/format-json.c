@@ -427,7 +427,7 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 		to = put_literal(&p, to, "\"complete\": false, ");
 	to = ky_put_bytes(&p.put, to, event->trace->json_origin, event->trace->json_origin_len);
 	to = put_literal(&p, to, "\"name\": ");
-	to = print_string(&p, to, e->name ? e->name : "", e->name_len);
+	to = print_string(&p, to, e->name, e->name_len);
 	to = print_cpu(&p, to, event);
 	if (!f->fields)
 		to = print_contexts(&p, to, event);

@@ -484,8 +484,7 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = print_raw(&p, to, trace->origin, trace->origin_len);
 	if (f->colour)
 		to = put_literal(&p, to, "\033[1m");
-	to = e->name_len ? print_raw(&p, to, e->name, e->name_len)
-			 : put_literal(&p, to, "<unknown>");
+	to = print_raw(&p, to, e->name, e->name_len);
 	if (f->colour)
 		to = put_literal(&p, to, "\033[0m");
 	to = put_literal(&p, to, ": ");

@@ -815,8 +815,8 @@ static void compile_event(
 	uint32_t n_common = c->n_slots;
 
 	e->id = from->id;
-	e->name = from->name;
-	e->name_len = from->name ? strlen(from->name) : 0;
+	e->name = from->name && *from->name ? from->name : "<unknown>";
+	e->name_len = strlen(e->name);
 	e->loglevel = from->loglevel;
 	c->scopes[SCOPE_FIELDS] = NULL;
 	e->context = build_scope(c, SCOPE_SPECIFIC_CONTEXT, from->context);

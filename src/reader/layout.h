@@ -146,7 +146,7 @@ struct ky_named; /* reader/values.h */
 
 struct ky_event_class {
 	uint64_t id;
-	const char *name; /* or NULL */
+	const char *name; /* "<unknown>" if the metadata has none, as babeltrace2 shows it */
 	size_t name_len;
 	int loglevel; /* -1: none */
 	const struct ky_stream_class *stream;

@@ -155,13 +155,11 @@ int ky_query_class(struct ky_query *q, size_t class_index)
 
 bool ky_query_has(const struct ky_query *q, size_t class_index)
 {
-	const char *name = q->reader->classes[class_index]->name;
-
 	if (class_index < q->n_chosen && q->chosen[class_index])
 		return true;
 	if (!q->patterns)
 		return !q->chosen;
-	return matches_patterns(q->patterns, name ? name : "");
+	return matches_patterns(q->patterns, q->reader->classes[class_index]->name);
 }
 
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error)

@@ -161,10 +161,8 @@ static int choose_of(
 	const struct ky_event_class *e, struct ky_arena *arena, const struct line *lines, size_t n)
 {
 	static const char exits[] = "syscall_exit_";
-	struct ky_node *ret = e->name && !strncmp(e->name, exits, strlen(exits))
-				      ? find_field(e, "ret")
-				      : NULL;
-	size_t begin = e->name ? first_line(lines, n, e->name) : n;
+	struct ky_node *ret = !strncmp(e->name, exits, strlen(exits)) ? find_field(e, "ret") : NULL;
+	size_t begin = first_line(lines, n, e->name);
 	struct ky_named *errors;
 
 	for (size_t i = begin; i < n && i - begin < PARTS_MAX && !strcmp(lines[i].event, e->name);

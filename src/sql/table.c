@@ -334,7 +334,7 @@ static int limit_name(
 	}
 	for (size_t i = 0; i < n; i++)
 		l->classes[i] &= name_matches(
-			ky_tables_event_name(kymo_reader_class(tables->reader, i)), letter, v);
+			kymo_reader_class(tables->reader, i)->name, letter, v);
 	return SQLITE_OK;
 }
 

@@ -108,7 +108,7 @@ static int add_sources(struct ky_scan *s, size_t column)
 
 static bool has_class(const struct ky_scan *s, size_t i)
 {
-	const char *name = ky_tables_event_name(kymo_reader_class(s->tables->reader, i));
+	const char *name = kymo_reader_class(s->tables->reader, i)->name;
 
 	return s->tables->selected[i] && (!s->limits.classes || s->limits.classes[i]) &&
 	       (s->table->kind != KY_TABLE_CLASS || !strcmp(name, s->table->event));
@@ -336,8 +336,7 @@ int ky_scan_next(struct ky_scan *s)
 
 const char *ky_scan_event(const struct ky_scan *s)
 {
-	return ky_tables_event_name(
-		kymo_reader_class(s->tables->reader, s->batch->class_index[s->row]));
+	return kymo_reader_class(s->tables->reader, s->batch->class_index[s->row])->name;
 }
 
 /* --- cells --- */
@@ -607,7 +606,7 @@ static void set_class_cell(struct ky_scan *s, int fixed, struct ky_cell *ret)
 
 	switch (fixed) {
 	case 0:
-		set_string(ret, ky_tables_event_name(c));
+		set_string(ret, c->name);
 		return;
 	case 1:
 		set_unsigned(ret, c->id);

@@ -49,11 +49,6 @@ static const struct fixed_column of_classes[] = {{"name", KY_CELL_TEXT}, {"id", 
 static const char *const shown_as_fixed[] = {
 	"cpu_id", "vpid", "pid", "vtid", "tid", "procname", "packet_seq_num"};
 
-const char *ky_tables_event_name(const struct kymo_event_class *c)
-{
-	return *c->name ? c->name : "<unknown>";
-}
-
 /* --- names --- */
 
 /* The kinds of names. SQL does not distinguish cases of letters in the first two. */
@@ -334,8 +329,7 @@ static bool add_fixed_table(struct draft *d, enum ky_table_kind kind, const char
 
 static bool add_class(struct draft *d, const struct kymo_event_class *c)
 {
-	const char *event = ky_tables_event_name(c);
-	const struct name *known = find_name(d, NAME_OF_EVENT, 0, event);
+	const struct name *known = find_name(d, NAME_OF_EVENT, 0, c->name);
 	struct ky_table *table = known ? &d->t->tables[known->number] : NULL;
 
 	if (!table && d->t->n >= KY_TABLES_MAX) {
@@ -343,10 +337,10 @@ static bool add_class(struct draft *d, const struct kymo_event_class *c)
 		return true;
 	}
 	if (!table) {
-		table = add_table(d, KY_TABLE_CLASS, event);
+		table = add_table(d, KY_TABLE_CLASS, c->name);
 		if (!table || !add_fixed(d, table, COLUMNS(of_events)))
 			return false;
-		table->event = strdup(event);
+		table->event = strdup(c->name);
 		if (!add_name(d, NAME_OF_EVENT, 0, table->event, d->t->n - 1))
 			return false;
 	}

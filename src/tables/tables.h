@@ -109,8 +109,6 @@ void ky_tables_deinit(struct ky_tables *t);
 bool ky_tables_left_out(const struct ky_tables *t, char text[KY_TABLES_TEXT]);
 /* Makes a query for the part; the caller frees it in any case. Returns 0 or a negative errno. */
 int ky_tables_query(const struct ky_tables *t, struct kymo_query **ret_query);
-/* Returns the name of a class of events as tables show it. */
-const char *ky_tables_event_name(const struct kymo_event_class *c);
 
 /* --- rows --- */
 

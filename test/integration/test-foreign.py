@@ -622,6 +622,10 @@ def test_nameless(k):
     check("stacks" in done.stderr, done.stderr)
     k.kymo("export", trace, "--to=ctf", "-o", k.top / "ctf")
     lines, _ = view(k, trace)
+    for command in (["view"], ["view", "-e", "<unknown>"], ["view", "-e", "<*"]):
+        equal(k.kymo(command[0], trace, *command[1:]).stdout.encode().splitlines(), lines, f"{command}")
+    equal(json.loads(k.kymo("view", trace, "--format=json", "--tail=1").stdout)["name"], "<unknown>", "JSON")
+    equal(k.kymo_json("stat", str(trace))["by_name"], {"<unknown>": 2}, "stat")
     equal(view(k, k.top / "ctf")[0], lines, "the exported trace")
     equal(run(k, "babeltrace2", k.top / "ctf").stdout.splitlines(), lines, "the exported trace, by babeltrace2")
 
