@@ -77,12 +77,27 @@ static void skip_blanks(struct ky_lexer *l)
 	}
 }
 
+/* The bytes of the next character of a word: 0 if there is none. \u00e9 and \U000000e9 are one. */
+static size_t word_length(const struct ky_lexer *l)
+{
+	size_t n = starts(l, "\\u") ? 6 : starts(l, "\\U") ? 10 : 1;
+
+	if (l->p == l->end || n > (size_t)(l->end - l->p))
+		return 0;
+	for (size_t i = 2; i < n; i++) {
+		if (digit_value(l->p[i]) == 16)
+			return 0;
+	}
+	return n > 1 || is_word(*l->p) ? n : 0;
+}
+
 static void lex_word(struct ky_lexer *l, struct ky_token *t)
 {
 	const char *start = l->p;
+	size_t n;
 
-	while (l->p < l->end && is_word(*l->p))
-		l->p++;
+	while ((n = word_length(l)))
+		l->p += n;
 	t->kind = KY_TOKEN_WORD;
 	t->text = ky_names_intern(l->names, start, (size_t)(l->p - start));
 	if (!t->text)
@@ -211,7 +226,7 @@ void ky_lexer_next(struct ky_lexer *l, struct ky_token *t)
 		return;
 	if (is_digit(*l->p))
 		lex_number(l, t);
-	else if (is_word(*l->p) && !is_wide_string(l))
+	else if (word_length(l) && !is_wide_string(l))
 		lex_word(l, t);
 	else if (*l->p == '"' || *l->p == '\'')
 		lex_string(l, t);

@@ -228,6 +228,7 @@ AS_BABELTRACE2 = {
     "time-of-48-bits": (BARE + 'clock { name = "dpdk"; freq = 2400000000; offset_s = 5; offset = 77; };\ntypealias integer { size = 48; align = 1; map = clock.dpdk.value; } := t48;\n'
         'stream { event.header := struct { t48 timestamp; integer { size = 16; } id; } align(64); };\nevent { name = "x"; id = 3; fields := struct { u64 v; u8 w; }; };\n',
         {"s": (5000).to_bytes(6, "little") + b"\3\0" + b"\7" * 8 + b"\1" + bytes(7) + (9000).to_bytes(6, "little") + b"\3\0" + b"\x08" * 8 + b"\2"}),
+    "universal-names": (BARE + 'event { name = "e"; fields := struct { u8 \\u00e9t\\U0001F600; struct { u8 a; } x\\u00E9; }; };\n', {"s": b"\1\2"}),
     "no-stream-block": (BARE + ONE, {"s": b"\1\2\3"}),
     "no-event-block": (BARE, {}),
     "no-clock": (BARE + "stream { event.header := struct { u8 id; u8 timestamp; }; };\n" + ONE, {"s": b"\0\1\2\0\3\4"}),
