@@ -117,8 +117,8 @@ static enum cli_cell_kind kind_of(int type)
 }
 
 /*
- * SQLite's text of a real number has 15 digits: not enough to read it back. JSON has no infinity,
- * but numbers that programs read as one.
+ * SQLite's text of a real number has 15 digits: enough for people, but not to read it back. JSON
+ * has no infinity, but numbers that programs read as one.
  */
 static void put_real(struct cli_grid *g, double d)
 {
@@ -127,7 +127,7 @@ static void put_real(struct cli_grid *g, double d)
 	if (isinf(d) && g->form == CLI_GRID_JSON)
 		snprintf(number, sizeof(number), "%s1e999", d < 0 ? "-" : "");
 	else
-		snprintf(number, sizeof(number), g->form == CLI_GRID_TABLE ? "%.6g" : "%.17g", d);
+		snprintf(number, sizeof(number), g->form == CLI_GRID_TABLE ? "%.15g" : "%.17g", d);
 	cli_grid_cell(g, CLI_CELL_NUMBER, number, strlen(number));
 }
 

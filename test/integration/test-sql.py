@@ -188,6 +188,14 @@ def test_functions(k):
         [(1,)], "time as text")
 
 
+def test_real_numbers(k):
+    """Tables show as many digits of real numbers as SQLite does."""
+    have_sqlite(k)
+    answers.random_spans(random.Random(3), k.top / "trace")
+    shown = k.kymo("sql", k.top / "trace", "SELECT 1234567.891, 0.1, 1.5e19, 1e999").stdout.splitlines()[-1].split()
+    equal(shown, ["1234567.891", "0.1", "1.5e+19", "inf"], "real numbers")
+
+
 def test_losses(k):
     """Discarded events, damage and packets are rows, and spans over a loss are none."""
     have_sqlite(k)
