@@ -286,9 +286,10 @@ static int copy_file(void *context, const char *path)
 		r = is_metadata ? copy_metadata(m, from, to) : copy_bytes(from, to);
 	if (r < 0)
 		snprintf(m->why, sizeof(m->why), "%s/%s: %s", m->input->path, path,
-			is_metadata && r == -EINVAL ? "this metadata was not written by Kymo"
-			: r == -ERANGE		    ? "its clock would be before 1970"
-						    : strerror(-r));
+			is_metadata && r == -EINVAL
+				? "this metadata was not written by Kymo; if the clocks agree, all other commands read several traces as one"
+			: r == -ERANGE ? "its clock would be before 1970"
+				       : strerror(-r));
 	return r;
 }
 
