@@ -416,6 +416,8 @@ static int check_order(struct cursor *c)
 	struct ky_cell ts;
 
 	ky_scan_cell(c->scan, KY_EVENT_TS, &ts);
+	if (ts.type == KY_CELL_NULL)
+		ts.i = INT64_MIN; /* without clock; SQLite sorts NULL first */
 	if (c->row > 1 && ts.i < c->last_ns)
 		return set_table_error(
 			c, sqlite3_mprintf(

@@ -417,6 +417,12 @@ static void set_label(const struct ky_scan *s, const struct sources *from, struc
 	}
 }
 
+/* True if the current event has a time: its stream has a clock. */
+static bool has_time(const struct ky_scan *s)
+{
+	return kymo_reader_stream(s->tables->reader, s->batch->stream[s->row])->has_times;
+}
+
 static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
 {
 	const struct ky_table_column *c = &s->table->columns[column];
@@ -434,7 +440,7 @@ static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret
 		set_label(s, from, ret);
 	if (c->field)
 		return;
-	if (c->fixed == KY_EVENT_TS)
+	if (c->fixed == KY_EVENT_TS && has_time(s))
 		set_integer(ret, s->batch->ns[s->row]);
 	else if (c->fixed == KY_EVENT_NAME)
 		set_string(ret, ky_scan_event(s));

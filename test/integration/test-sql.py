@@ -196,6 +196,19 @@ def test_real_numbers(k):
     equal(shown, ["1234567.891", "0.1", "1.5e+19", "inf"], "real numbers")
 
 
+def test_no_clock(k):
+    """Events of traces without clock have no time."""
+    have_sqlite(k)
+    trace = k.top / "clockless"
+    trace.mkdir()
+    (trace / "metadata").write_text("/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n"
+        'event { name = "e"; fields := struct { integer { size = 8; align = 8; } a; }; };\n')
+    (trace / "s").write_bytes(b"\1\2")
+    equal(ask(k, trace, "SELECT ts, a FROM e ORDER BY ts"), [(None, 1), (None, 2)], "rows")
+    equal(ask(k, trace, "SELECT count(*), count(ts) FROM events"), [(2, 0)], "times")
+    equal(ask(k, trace, "SELECT a FROM e WHERE ts <= 5"), [], "rows in a range of time")
+
+
 def test_losses(k):
     """Discarded events, damage and packets are rows, and spans over a loss are none."""
     have_sqlite(k)
