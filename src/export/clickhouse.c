@@ -34,7 +34,7 @@ static void put_row(struct ky_buf *b, const struct ky_tables *t, struct ky_scan 
 	struct ky_cell c;
 
 	ky_scan_cell(scan, KY_EVENT_TS, &c);
-	ky_buf_printf(b, "{\"ts_ns\":%" PRId64, c.i);
+	ky_buf_printf(b, "{\"ts_ns\":%" PRId64, c.type == KY_CELL_INT ? c.i : 0);
 	ky_scan_cell(scan, KY_EVENT_STREAM, &c);
 	stream = kymo_reader_stream(t->reader, (size_t)c.i);
 	trace = stream ? kymo_reader_trace(t->reader, stream->trace) : NULL;
