@@ -179,7 +179,7 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 	if (c->by) {
 		const struct ky_column by = {.key = w->x->keys.v[c->by - 1]};
 
-		ky_buf_puts(b, " × ");
+		ky_buf_puts(b, c->is_difference ? " - " : " × ");
 		ky_column_put(b, w, &by);
 	}
 }
@@ -227,6 +227,11 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 						       : KY_ABOUT_FIELD};
 }
 
+double ky_column_combine(const struct ky_column *c, double number, double other)
+{
+	return c->is_difference ? number - other : number * other;
+}
+
 double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,
 	struct ky_instance *const *v, size_t n, size_t *ret_n)
 {
@@ -236,10 +241,13 @@ double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, 
 	for (size_t i = 0; numbers && i < n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(v[i], key);
 		const struct ky_fact *by = c->by ? ky_instance_fact(v[i], c->by - 1) : NULL;
-		double factor = by ? ky_column_number(w, c, by) : c->by ? NAN : 1;
+		double number = fact ? ky_column_number(w, c, fact) : NAN;
 
-		if (fact && !isnan(ky_column_number(w, c, fact) * factor))
-			numbers[(*ret_n)++] = ky_column_number(w, c, fact) * factor;
+		if (c->by)
+			number = by ? ky_column_combine(c, number, ky_column_number(w, c, by))
+				    : NAN;
+		if (!isnan(number))
+			numbers[(*ret_n)++] = number;
 	}
 	if (numbers)
 		ky_stats_sort(numbers, *ret_n);

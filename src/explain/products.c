@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sizes together: width × height. Work on two dimensions grows with the product, and with
- * neither of them alone.
+ * Two sizes together: width × height, or to - from. Work on two dimensions grows with the product,
+ * work on a range with the difference, and with neither of them alone.
  */
 #include <errno.h>
 #include <math.h>
 
 #include "explain/search.h"
+#include "explain/stats.h"
 
 #define MAX_FACTORS 8
 #define MIN_BETTER  .2 /* more than one of the fields known at the begin explains */
@@ -50,8 +51,8 @@ static int find_factors(struct ky_search *w, struct factor *v, size_t *ret_n)
 }
 
 /* The instances that have both. 0 or -ENOMEM; then there is nothing to free. */
-static int multiply_factors(
-	struct ky_search *w, struct ky_column *c, const struct factor *a, const struct factor *b)
+static int combine_factors(struct ky_search *w, struct ky_column *c, const struct factor *a,
+	const struct factor *b, bool is_difference)
 {
 	int r = ky_column_make(w, c, a->key, false);
 	size_t n = 0;
@@ -59,6 +60,7 @@ static int multiply_factors(
 	if (r < 0)
 		return r;
 	c->by = b->key + 1;
+	c->is_difference = is_difference;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(c->instances[i], b->key);
 
@@ -66,7 +68,9 @@ static int multiply_factors(
 			continue;
 		c->instances[n] = c->instances[i];
 		c->ns[n] = c->ns[i];
-		c->numbers[n++] = c->numbers[i] * ky_column_number(w, &b->column, fact);
+		c->weights[n] = c->weights[i];
+		c->numbers[n++] = ky_column_combine(
+			c, c->numbers[i], ky_column_number(w, &b->column, fact));
 	}
 	c->n = n;
 	return 0;
@@ -83,6 +87,32 @@ static double best_field(const struct ky_search *w)
 	return most;
 }
 
+static int test_pair(struct ky_search *w, const struct factor *a, const struct factor *b,
+	bool is_difference, double min_explained)
+{
+	struct ky_column c;
+	int r = combine_factors(w, &c, a, b, is_difference);
+
+	if (r < 0)
+		return r;
+	c.min_explained = min_explained;
+	if (c.n > 20)
+		r = ky_sizes_test(w, &c, a->key);
+	ky_column_free(&c);
+	return r;
+}
+
+/* Both, with the smaller number taken from the greater one. */
+static int test_factors(
+	struct ky_search *w, const struct factor *a, const struct factor *b, double min_explained)
+{
+	bool is_less = ky_stats_mean(a->column.numbers, a->column.n) <
+		       ky_stats_mean(b->column.numbers, b->column.n);
+	int r = test_pair(w, a, b, false, min_explained);
+
+	return r ? r : test_pair(w, is_less ? b : a, is_less ? a : b, true, min_explained);
+}
+
 int ky_products_test(struct ky_search *w)
 {
 	struct factor v[MAX_FACTORS];
@@ -91,17 +121,8 @@ int ky_products_test(struct ky_search *w)
 	int r = most < 1 ? find_factors(w, v, &n) : 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		for (size_t k = i + 1; k < n && !r; k++) {
-			struct ky_column c;
-
-			r = multiply_factors(w, &c, &v[i], &v[k]);
-			if (r < 0)
-				break;
-			c.min_explained = most;
-			if (c.n > 20)
-				r = ky_sizes_test(w, &c, v[i].key);
-			ky_column_free(&c);
-		}
+		for (size_t k = i + 1; k < n && !r; k++)
+			r = test_factors(w, &v[i], &v[k], most);
 	}
 	for (size_t i = 0; i < n; i++)
 		ky_column_free(&v[i].column);

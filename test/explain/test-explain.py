@@ -144,6 +144,17 @@ def test_product():
           "grows with ", "width", " × ", "height", ": 10")
 
 
+def test_range():
+    """Work on a range grows with the difference of its ends."""
+    def work(p, i, f):
+        p.spend((f["to"] - f["from"]) / 10)
+
+    def fields(p, i):
+        start = p.r.randrange(100000)
+        return {"from": start, "to": start + int(p.r.expovariate(1 / 900)), "limit": p.r.randrange(1000)}
+    check(Program(107, n=500).make(work, fields), "grows with to - from: 9", "ns for each 1 more")
+
+
 def test_degrees():
     """Few numbers are degrees of something, if the times are in their order."""
     def work(p, i, f):
