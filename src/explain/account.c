@@ -171,17 +171,22 @@ static void set_newest(struct ky_timeline *t, const struct ky_source_event *e)
 
 /* --- interrupts: their own parts of what they interrupt, whose ways keep their ends --- */
 
+#define MAX_OFF ((size_t)1 << 16) /* of a stretch; the next interrupt ends it */
+
 static void begin_interrupt(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
-	const struct ky_cut cut = {.is_set = t->had_event,
-		.is_async_new = t->is_async_new,
-		.last_ns = t->last_ns,
-		.last_name = t->last_name,
-		.n_off = t->off.n,
-		.n_stacks = t->stacks.n};
+	const bool is_full = t->off.n >= MAX_OFF;
+	struct ky_cut cut = {.is_set = t->had_event && !is_full};
 	size_t n = t->stack.n;
 
+	if (is_full)
+		end_stretch(a, t, e);
+	cut.is_async_new = t->is_async_new;
+	cut.last_ns = t->last_ns;
+	cut.last_name = t->last_name;
+	cut.n_off = t->off.n;
+	cut.n_stacks = t->stacks.n;
 	ky_windows_push(a, t,
 		&(struct ky_frame){.name = e->class->base,
 			.begin_ns = e->ns,
@@ -191,6 +196,13 @@ static void begin_interrupt(
 			.n_outer = t->outer.n});
 	if (t->stack.n > n)
 		set_newest(t, e);
+}
+
+/* Whether a window is open, or begins within the stretch. */
+static bool has_window(const struct ky_timeline *t, int64_t ns)
+{
+	return t->active.n ||
+	       (t->next_window < t->windows.n && t->windows.v[t->next_window]->from < ns);
 }
 
 /* The innermost one ends with this event, whether it says so or not. */
@@ -207,8 +219,9 @@ static void end_interrupt(
 	t->is_async_new = f.cut.is_async_new;
 	t->last_ns = f.cut.last_ns;
 	t->last_name = f.cut.last_name;
-	ky_account_check(a,
-		ky_vec_add(&t->off, (struct ky_off){f.begin_ns, e->ns, KY_PART_SPAN, UINT32_MAX}));
+	if (has_window(t, e->ns))
+		ky_account_check(a, ky_vec_add(&t->off, (struct ky_off){f.begin_ns, e->ns,
+								KY_PART_SPAN, UINT32_MAX}));
 }
 
 static bool is_in_interrupt(const struct ky_timeline *t, uint32_t name)

@@ -141,7 +141,7 @@ static int64_t off_within(
 {
 	int64_t ns = 0;
 
-	for (size_t i = 0; i < t->off.n; i++) {
+	for (size_t i = ky_timeline_first_off(t); i < t->off.n; i++) {
 		int64_t begin = KY_MAX(t->off.v[i].from, from), end = KY_MIN(t->off.v[i].to, to);
 
 		if (begin < end && (!is_interrupts_alone || t->off.v[i].kind == KY_PART_SPAN))
@@ -191,7 +191,7 @@ void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_wi
 		return;
 	parent = async_part(a, t, w);
 	add_condition(a, t, w, parent, from, met, b);
-	for (size_t i = 0; i < t->off.n && !ky_timeline_is_locking(t); i++)
+	for (size_t i = ky_timeline_first_off(t); i < t->off.n && !ky_timeline_is_locking(t); i++)
 		add_off(a, w, &t->off.v[i], met, name, b);
 	off = off_within(t, met, to, ky_timeline_is_locking(t));
 	parent = ky_window_child(a, parent, KY_PART_WAY, name, b);

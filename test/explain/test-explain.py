@@ -1727,6 +1727,26 @@ def test_interrupts():
     assert parts[("s:p", "s:step..s:p_end")] == [1, 40], parts
 
 
+def test_many_interrupts():
+    """A way with more interrupts than are kept is two ways; their sum is the same."""
+    p = Kernel(108)
+    p.at, p.cpu, p.thread = 1000, 0, (200, 60, "worker")
+    p.switch(0, 200, 0, "worker")
+    begin = p.at = 2000
+    p.begin("s:p")
+    for _ in range(70000):
+        p.at += 10
+        tick(p)
+    p.at += 10
+    p.end("s:p")
+    parts = read_accounts(new_trace(p.events), "s:p")[(200, begin)]
+    duration = parts.pop("duration")
+    assert sum(ns for path, (n, ns) in parts.items() if ".." in path[-1]) == duration, parts
+    assert parts[("s:p", "interrupt")] == [70000, 7000000], parts
+    assert parts[("s:p", "s:p_begin..timer_hrtimer_expire_entry")] == [1, 655370], parts
+    assert parts[("s:p", "timer_hrtimer_expire_exit..s:p_end")] == [1, 44640], parts
+
+
 def test_interrupted_way():
     def work(p, i, f):
         p.event("pthread:mutex_lock_req", mutex=77, caller=1)
