@@ -14,6 +14,7 @@
 #include "reader/trace.h"
 
 #define MAX_DIR_DEPTH 16
+#define MAX_LINKED    2000 /* directories behind links: one may lead to the whole file system */
 #define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
 
 static int compare_inodes(const struct ky_inode *x, const struct ky_inode *y)
@@ -343,6 +344,8 @@ struct search {
 	size_t root_len;
 	struct link *links; /* owned */
 	size_t n_links;
+	size_t n_linked;     /* directories that were found behind links */
+	bool follows;	     /* what is searched now is behind a link */
 	struct ky_htab seen; /* owned, of struct seen */
 };
 
@@ -375,6 +378,16 @@ static int see_directory(struct search *s, DIR *d)
 	return 0;
 }
 
+/* Returns 0, or 1 if there are too many. */
+static int count_linked(struct search *s, const char *dir)
+{
+	if (++s->n_linked == MAX_LINKED + 1 && !s->r->known)
+		ky_reader_warn(s->r,
+			"%s: more than %d directories are behind links: others are left out", dir,
+			MAX_LINKED);
+	return s->n_linked > MAX_LINKED;
+}
+
 static int find_traces(struct search *s, const char *dir, int depth);
 
 /* Takes the path. Returns 0 or -ENOMEM. */
@@ -398,7 +411,7 @@ static int follow_link(struct search *s, const struct link *l)
 {
 	struct stat st;
 
-	if (stat(l->path, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (stat(l->path, &st) < 0 || !S_ISDIR(st.st_mode) || s->n_linked > MAX_LINKED)
 		return 0;
 	if (l->owner == geteuid() || l->owner == 0 || l->owner == st.st_uid)
 		return find_traces(s, l->path, l->depth);
@@ -439,7 +452,7 @@ static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 	return error == -ENOMEM ? error : 0;
 }
 
-/* Returns 1 if the directory was searched before, else 0 or a negative errno. */
+/* Returns 1 if the directory is not to be searched (again), else 0 or a negative errno. */
 static int find_traces(struct search *s, const char *dir, int depth)
 {
 	struct ky_trace_reader *r = s->r;
@@ -455,6 +468,8 @@ static int find_traces(struct search *s, const char *dir, int depth)
 		return ky_reader_fail(
 			r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
 	error = see_directory(s, d);
+	if (!error && s->follows)
+		error = count_linked(s, dir);
 	t = !error && r->known ? find_trace(r, d, dir) : NULL;
 	if (t)
 		error = grow_trace(r, t, d);
@@ -477,6 +492,7 @@ int ky_search(struct ky_trace_reader *r, const char *root)
 	struct search s = {.r = r, .root_len = root_length(root)};
 	int e = find_traces(&s, root, 0);
 
+	s.follows = true;
 	for (size_t i = 0; i < s.n_links && e != -ENOMEM; i++) {
 		struct link l = s.links[i]; /* more links may be found meanwhile */
 		int error = follow_link(&s, &l);

@@ -1230,6 +1230,11 @@ def test_linked_directories(k):
         one_warning(errors, "links/a is a link of another user")
         os.chown(k.top / "runs/0", 65534, 65534)
         equal(len(values(k, top)[0]), 30, "numbers behind another user's link to the user's directory")
+    (k.top / "many").mkdir()
+    for i in range(2000):
+        os.mkdir(k.top / f"many/{i}")
+    (top / "many").symlink_to(k.top / "many")
+    one_warning(values(k, top)[1], "more than 2000 directories are behind links")
 
 
 def test_same_numbers(k):
