@@ -85,7 +85,7 @@ static void measure(int number)
 {
 	(void)number;
 	frame_size = (size_t)(signal_stack + sizeof(signal_stack) -
-		(char *)__builtin_frame_address(0));
+			      (char *)__builtin_frame_address(0));
 }
 
 /*
