@@ -47,29 +47,69 @@ static void put_row(struct ky_buf *b, struct ky_scan *scan, const struct ky_tabl
 	ky_buf_append(b, "\n", 1);
 }
 
-/* Writes a table. Without a row there is no file, unless it was asked for by name. */
-static int write_table(const struct ky_tables *t, const struct ky_table *table, const char *path,
-	struct ky_out_room *room, bool is_asked)
-{
-	const struct ky_scan_limits all = KY_SCAN_ALL;
-	struct ky_scan *scan = NULL;
-	struct ky_out out;
-	int r = ky_scan_open(&scan, t, table, &all), more = r ? 0 : ky_scan_next(scan), e;
+/* A file for each table. */
+struct csv {
+	const struct ky_tables *tables;
+	char **paths; /* owned, by table */
+	struct ky_out_room room;
+	bool is_asked; /* by name: there is a file even without a row */
+};
 
-	if (r || (!more && !is_asked)) {
-		ky_scan_close(scan);
-		return r;
-	}
-	r = ky_out_open(&out, path, room);
+/* The file of a table, once there is a row for it. */
+struct csv_file {
+	struct ky_out out;
+	bool is_open;
+};
+
+static int open_file(struct csv *c, struct csv_file *f, size_t table)
+{
+	int r = ky_out_open(&f->out, c->paths[table], &c->room);
+
+	f->is_open = true;
 	if (!r)
-		put_names(&out.buf, table);
-	for (; more > 0 && !r; more = r ? 0 : ky_scan_next(scan)) {
-		put_row(&out.buf, scan, table);
-		r = ky_out_flush(&out);
+		put_names(&f->out.buf, &c->tables->tables[table]);
+	return r;
+}
+
+/* Writes the rows of a scan of the tables from number `first` on. */
+static int write_rows(struct csv *c, struct ky_scan *scan, struct csv_file *files, size_t first)
+{
+	int r = 0, more = 0;
+
+	while (!r && (more = ky_scan_next(scan)) > 0) {
+		size_t table = ky_scan_table(scan);
+		struct csv_file *f = &files[table - first];
+
+		if (!f->is_open)
+			r = open_file(c, f, table);
+		if (r)
+			break;
+		put_row(&f->out.buf, scan, &c->tables->tables[table]);
+		r = ky_out_flush(&f->out);
 	}
-	e = ky_out_close(&out, !r && more >= 0);
+	return r ? r : more;
+}
+
+/* Writes the tables that are read together, from number `first` on. *ret_n: how many. */
+static int write_some(struct csv *c, size_t first, size_t *ret_n)
+{
+	struct ky_scan *scan = NULL;
+	struct csv_file *files;
+	int r = ky_scan_open_some(&scan, c->tables, first, ret_n), e;
+
+	if (r)
+		return r;
+	files = calloc(*ret_n, sizeof(*files));
+	r = files ? write_rows(c, scan, files, first) : -ENOMEM;
+	if (!r && c->is_asked && !files[0].is_open)
+		r = open_file(c, &files[0], first);
+	for (size_t i = 0; files && i < *ret_n; i++) {
+		e = files[i].is_open ? ky_out_close(&files[i].out, !r) : 0;
+		r = r ? r : e;
+	}
+	free(files);
 	ky_scan_close(scan);
-	return r ? r : more < 0 ? more : e;
+	return r;
 }
 
 /* "DIR/NAME.csv", with '_' for what file names should not have; different for each table. */
@@ -114,58 +154,70 @@ static char *make_unique_path(
 	return path;
 }
 
-static int write_tables(const struct ky_tables *t, const char *dir, struct ky_out_room *room)
+static int write_tables(struct csv *c, const char *dir)
 {
-	char **paths = calloc(t->n + 1, sizeof(char *));
-	int r = paths ? 0 : -ENOMEM;
+	const struct ky_tables *t = c->tables;
+	int r = mkdir(dir, 0777) < 0 && errno != EEXIST ? -errno : 0;
 
-	if (!r && mkdir(dir, 0777) < 0 && errno != EEXIST)
-		r = -errno;
 	for (size_t i = 0; i < t->n && !r; i++) {
-		paths[i] = make_unique_path(paths, dir, t, i);
-		if (!paths[i])
-			r = -ENOMEM;
-		else if (t->tables[i].kind != KY_TABLE_EVENTS)
-			r = write_table(t, &t->tables[i], paths[i], room, false);
+		c->paths[i] = make_unique_path(c->paths, dir, t, i);
+		r = c->paths[i] ? 0 : -ENOMEM;
 	}
-	for (size_t i = 0; paths && i < t->n; i++)
-		free(paths[i]);
-	free(paths);
+	for (size_t i = 0, n = 1; i < t->n && !r; i += n, n = 1)
+		if (t->tables[i].kind != KY_TABLE_EVENTS)
+			r = write_some(c, i, &n);
 	return r;
 }
 
-/* Returns the table of the one name of events that is selected; NULL: there are several. */
-static const struct ky_table *find_only(const struct ky_tables *t)
+/* Writes the one name of events that is selected. */
+static int write_only(struct csv *c, size_t table, const char *path)
 {
-	const struct ky_table *found = NULL;
+	size_t n;
+
+	c->is_asked = true;
+	c->paths[table] = strdup(path);
+	return c->paths[table] ? write_some(c, table, &n) : -ENOMEM;
+}
+
+/* Returns the table of the one name of events that is selected; KY_NO_TABLE: there are several. */
+static size_t find_only(const struct ky_tables *t)
+{
+	size_t found = KY_NO_TABLE;
 
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->tables[i].kind != KY_TABLE_CLASS)
 			continue;
-		if (found)
-			return NULL;
-		found = &t->tables[i];
+		if (found != KY_NO_TABLE)
+			return KY_NO_TABLE;
+		found = i;
 	}
 	return found;
 }
 
 int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
-	const struct ky_table *only = t->part.events ? find_only(t) : NULL;
-	struct ky_out_room room = ky_out_room(t->n_bytes);
+	size_t only = t->part.events ? find_only(t) : KY_NO_TABLE;
+	struct csv c = {.tables = t, .room = ky_out_room(t->n_bytes)};
 	char left_out[KY_TABLES_TEXT];
+	int r;
 
 	why[0] = '\0';
-	if (only)
-		return write_table(t, only, path, &room, true);
-	if (ky_tables_left_out(t, left_out)) {
+	if (only == KY_NO_TABLE && ky_tables_left_out(t, left_out)) {
 		snprintf(why, KY_EXPORT_WHY, "%s: select some with -e, or use another format",
 			left_out);
 		return -E2BIG;
 	}
-	if (strcmp(path, "-"))
-		return write_tables(t, path, &room);
-	snprintf(why, KY_EXPORT_WHY,
-		"each name of events is a file of its own: name a directory, or one event with -e");
-	return -EINVAL;
+	if (only == KY_NO_TABLE && !strcmp(path, "-")) {
+		snprintf(why, KY_EXPORT_WHY,
+			"each name of events is a file of its own: name a directory, or one event with -e");
+		return -EINVAL;
+	}
+	c.paths = calloc(t->n, sizeof(*c.paths));
+	if (!c.paths)
+		return -ENOMEM;
+	r = only == KY_NO_TABLE ? write_tables(&c, path) : write_only(&c, only, path);
+	for (size_t i = 0; i < t->n; i++)
+		free(c.paths[i]);
+	free(c.paths);
+	return r;
 }

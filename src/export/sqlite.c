@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* SQLite copies the rows itself, from the tables of `kymo sql` into those of a file. */
+/*
+ * A database with the tables of `kymo sql`. Functions return a code of SQLite, or a negative errno
+ * of reading the trace.
+ */
 #include <sys/stat.h>
 
 #include "export/export.h"
@@ -23,21 +26,116 @@ static bool has_column(const struct ky_table *t, const char *name)
 	return t->n_columns && !strcmp(t->columns[0].name, name);
 }
 
-static int copy_table(sqlite3 *db, const struct ky_table *t)
+static int create_table(sqlite3 *db, const struct ky_table *t)
 {
 	char *columns = ky_sql_columns(t);
-	int r = columns ? run_statement(db,
-				  sqlite3_mprintf("CREATE TABLE new.\"%w\"(%s)", t->name, columns))
+	int r = columns ? run_statement(
+				  db, sqlite3_mprintf("CREATE TABLE \"%w\"(%s)", t->name, columns))
 			: SQLITE_NOMEM;
 
 	sqlite3_free(columns);
+	return r;
+}
+
+static int create_index(sqlite3 *db, const struct ky_table *t)
+{
+	return has_column(t, "ts")
+		       ? run_statement(
+				 db, sqlite3_mprintf("CREATE INDEX \"ts of %w\" ON \"%w\"(ts)",
+					     t->name, t->name))
+		       : SQLITE_OK;
+}
+
+/* Prepares the statement that adds a row with all columns. */
+static int prepare_insert(sqlite3 *db, const struct ky_table *t, sqlite3_stmt **ret)
+{
+	struct ky_buf b = {0};
+	char *text = sqlite3_mprintf("INSERT INTO \"%w\" VALUES(", t->name);
+	int r = SQLITE_NOMEM;
+
+	if (text)
+		ky_buf_append(&b, text, strlen(text));
+	for (size_t i = 0; i < t->n_columns; i++)
+		ky_buf_append(&b, i ? ",?" : "?", i ? 2 : 1);
+	ky_buf_append(&b, ")", 1);
+	if (text && !b.error)
+		r = sqlite3_prepare_v2(db, b.data, (int)b.len, ret, NULL);
+	sqlite3_free(text);
+	ky_buf_deinit(&b);
+	return r;
+}
+
+static int bind_cell(sqlite3_stmt *statement, int place, const struct ky_cell *c)
+{
+	switch (c->type) {
+	case KY_CELL_INT:
+		return sqlite3_bind_int64(statement, place, c->i);
+	case KY_CELL_REAL:
+		return sqlite3_bind_double(statement, place, c->d);
+	case KY_CELL_TEXT:
+		return sqlite3_bind_text64(
+			statement, place, c->text, c->len, SQLITE_TRANSIENT, SQLITE_UTF8);
+	default:
+		return sqlite3_bind_null(statement, place);
+	}
+}
+
+/* Adds the scan's row to its table. */
+static int insert_row(sqlite3_stmt *statement, struct ky_scan *scan, size_t n_columns)
+{
+	struct ky_cell cell;
+	int r = SQLITE_OK;
+
+	for (size_t i = 0; i < n_columns && r == SQLITE_OK; i++) {
+		ky_scan_cell(scan, i, &cell);
+		r = bind_cell(statement, (int)i + 1, &cell);
+	}
+	if (r != SQLITE_OK)
+		return r;
+	sqlite3_step(statement);
+	return sqlite3_reset(statement);
+}
+
+/* inserts: by table of the scan, from number `first` on. */
+static int insert_rows(
+	const struct ky_tables *t, struct ky_scan *scan, sqlite3_stmt *const *inserts, size_t first)
+{
+	int r = SQLITE_OK, more = 0;
+
+	while (r == SQLITE_OK && (more = ky_scan_next(scan)) > 0) {
+		size_t table = ky_scan_table(scan);
+
+		r = insert_row(inserts[table - first], scan, t->tables[table].n_columns);
+	}
+	if (r != SQLITE_OK)
+		return r;
+	return more;
+}
+
+/* Copies the tables that are read together, from number `first` on. *ret_n: how many. */
+static int copy_some(sqlite3 *db, const struct ky_tables *t, size_t first, size_t *ret_n)
+{
+	struct ky_scan *scan = NULL;
+	sqlite3_stmt **inserts = NULL;
+	int r = ky_scan_open_some(&scan, t, first, ret_n);
+
+	if (r == SQLITE_OK) {
+		inserts = calloc(*ret_n, sizeof(sqlite3_stmt *));
+		r = inserts ? SQLITE_OK : SQLITE_NOMEM;
+	}
+	for (size_t i = 0; r == SQLITE_OK && i < *ret_n; i++) {
+		r = create_table(db, &t->tables[first + i]);
+		if (r == SQLITE_OK)
+			r = prepare_insert(db, &t->tables[first + i], &inserts[i]);
+	}
 	if (r == SQLITE_OK)
-		r = run_statement(
-			db, sqlite3_mprintf("INSERT INTO new.\"%w\" SELECT * FROM main.\"%w\"",
-				    t->name, t->name));
-	if (r == SQLITE_OK && has_column(t, "ts"))
-		r = run_statement(db, sqlite3_mprintf("CREATE INDEX new.\"ts of %w\" ON \"%w\"(ts)",
-					      t->name, t->name));
+		r = insert_rows(t, scan, inserts, first);
+	for (size_t i = 0; inserts && i < *ret_n; i++)
+		sqlite3_finalize(inserts[i]);
+	for (size_t i = 0; r == SQLITE_OK && i < *ret_n; i++)
+		r = create_index(db, &t->tables[first + i]);
+	free(inserts);
+	ky_scan_close(scan);
 	return r;
 }
 
@@ -47,22 +145,18 @@ static uint64_t n_pages_max(const struct ky_tables *t)
 	return KY_MIN(ky_out_room(t->n_bytes).left / DB_PAGE, DB_PAGES_MAX);
 }
 
-static int copy_tables(sqlite3 *db, const struct ky_tables *t, const char *path)
+static int copy_tables(sqlite3 *db, const struct ky_tables *t)
 {
-	int r = ky_sql_add_tables(db, t);
+	int r = run_statement(db, sqlite3_mprintf("PRAGMA journal_mode = OFF; "
+						  "PRAGMA synchronous = OFF; "
+						  "PRAGMA page_size = %d; "
+						  "PRAGMA max_page_count = %llu; BEGIN",
+					  DB_PAGE, (unsigned long long)n_pages_max(t)));
 
-	if (r == SQLITE_OK)
-		r = run_statement(db, sqlite3_mprintf("ATTACH %Q AS new", path));
-	if (r == SQLITE_OK)
-		r = run_statement(db, sqlite3_mprintf("PRAGMA new.journal_mode = OFF; "
-						      "PRAGMA new.synchronous = OFF; "
-						      "PRAGMA new.page_size = %d; "
-						      "PRAGMA new.max_page_count = %llu; BEGIN",
-					      DB_PAGE, (unsigned long long)n_pages_max(t)));
-	for (size_t i = 0; i < t->n && r == SQLITE_OK; i++)
+	for (size_t i = 0, n = 1; i < t->n && r == SQLITE_OK; i += n, n = 1)
 		if (t->tables[i].kind != KY_TABLE_EVENTS)
-			r = copy_table(db, &t->tables[i]);
-	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf("COMMIT; DETACH new")) : r;
+			r = copy_some(db, t, i, &n);
+	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf("COMMIT")) : r;
 }
 
 /* SQLite says the same of a disk that is full; a part of the file may still be in its cache. */
@@ -79,7 +173,6 @@ int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EX
 	const char *missing;
 	char *part = NULL;
 	sqlite3 *db = NULL;
-	bool is_full;
 	int r;
 
 	why[0] = '\0';
@@ -96,19 +189,20 @@ int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EX
 	if (asprintf(&part, "%s.part", path) < 0)
 		return -ENOMEM;
 	unlink(part);
-	r = sqlite3_open(":memory:", &db);
+	r = sqlite3_open(part, &db);
 	if (r == SQLITE_OK)
-		r = copy_tables(db, t, part);
-	is_full = r == SQLITE_FULL && is_beyond_room(t, part);
-	if (r != SQLITE_OK && !is_full)
+		r = copy_tables(db, t);
+	if (r == SQLITE_FULL && is_beyond_room(t, part))
+		r = -EFBIG;
+	if (r > 0)
 		snprintf(why, KY_EXPORT_WHY, "%s", sqlite3_errmsg(db));
 	sqlite3_close(db);
-	if (r == SQLITE_OK && rename(part, path) < 0) {
-		r = SQLITE_IOERR;
+	if (!r && rename(part, path) < 0) {
+		r = -errno;
 		snprintf(why, KY_EXPORT_WHY, "%s: %s", path, strerror(errno));
 	}
-	if (r != SQLITE_OK)
+	if (r)
 		unlink(part);
 	free(part);
-	return r == SQLITE_OK ? 0 : is_full ? -EFBIG : -EIO;
+	return r > 0 ? -EIO : r;
 }

@@ -2,6 +2,9 @@
 /*
  * Rows of tables. Tables of events and `lost` read batches of a cursor, spans those of
  * kymo_spans_next, packets one packet after another; streams and classes are lists of the reader.
+ *
+ * Tables of events may share a cursor. Fields of one name and type share a column of its query,
+ * whatever tables they are in.
  */
 #include "tables/tables.h"
 
@@ -11,24 +14,39 @@
 
 #define MAX_SOURCES 4
 
+/* How much tables may have that share a cursor: a cursor fills each column for each row. */
+#define MAX_SHARED_TABLES  64u
+#define MAX_SHARED_COLUMNS 128u
+
 /* The columns of the query that a column of the table shows: the first that has a value. */
 struct sources {
 	size_t column[MAX_SOURCES];
 	size_t n;
 };
 
+/* A column of the query. */
+struct query_column {
+	const char *name; /* borrowed */
+	enum kymo_column_type type;
+	bool is_exact;
+};
+
 struct ky_scan {
 	const struct ky_tables *tables; /* borrowed */
-	const struct ky_table *table;	/* borrowed */
+	size_t first, n_tables;		/* the tables whose rows these are */
+	const struct ky_table *table;	/* borrowed: that of the row */
 	struct ky_scan_limits limits;
 	struct kymo_query *query;   /* owned */
 	struct kymo_cursor *cursor; /* owned, of tables of events and lost */
 	struct kymo_spans *spans;   /* owned */
 	const struct kymo_batch *batch;
 	const struct kymo_span_batch *span_batch;
-	struct sources *sources; /* owned: by column of the table */
-	size_t cpu_column;	 /* of the query, if the limits have a processor */
-	size_t row, n_rows;	 /* in the batch, or of a list */
+	struct query_column *query_columns; /* owned */
+	size_t n_query_columns;
+	struct sources **sources_of; /* owned: by table, then by its column */
+	struct sources *sources;     /* those of the row's table */
+	size_t cpu_column;	     /* of the query, if the limits have a processor */
+	size_t row, n_rows;	     /* in the batch, or of a list */
 	struct kymo_packets *packets;
 	struct kymo_packet packet;
 	size_t stream; /* of packets */
@@ -43,12 +61,35 @@ static bool is_wanted(const struct ky_scan *s, size_t column)
 	return !s->limits.columns || s->limits.columns[column];
 }
 
-static int add_source(
-	struct ky_scan *s, size_t column, const char *name, enum kymo_column_type type)
+static int find_query_column(
+	struct ky_scan *s, const char *name, enum kymo_column_type type, bool is_exact, size_t *ret)
+{
+	const struct query_column wanted = {name, type, is_exact};
+	struct query_column *c = s->query_columns;
+	int r;
+
+	for (*ret = 0; *ret < s->n_query_columns; ++*ret)
+		if (c[*ret].type == type && c[*ret].is_exact == is_exact &&
+			!strcmp(c[*ret].name, name))
+			return 0;
+	c = reallocarray(c, s->n_query_columns + 1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	s->query_columns = c;
+	r = kymo_query_column(s->query, name, type, ret);
+	if (!r && is_exact)
+		r = kymo_query_exact(s->query, *ret);
+	if (!r)
+		c[s->n_query_columns++] = wanted;
+	return r;
+}
+
+static int add_source(struct ky_scan *s, size_t column, const char *name,
+	enum kymo_column_type type, bool is_exact)
 {
 	struct sources *to = &s->sources[column];
 
-	return kymo_query_column(s->query, name, type, &to->column[to->n++]);
+	return find_query_column(s, name, type, is_exact, &to->column[to->n++]);
 }
 
 /* Adds the fields that a fixed column of an event may have its value from. */
@@ -63,30 +104,25 @@ static int add_fixed_sources(struct ky_scan *s, size_t column, int fixed)
 	int r = 0;
 
 	for (size_t i = 0; names[fixed][i] && !r; i++)
-		r = add_source(s, column, names[fixed][i], is_text ? KYMO_TEXT : KYMO_INT64);
+		r = add_source(s, column, names[fixed][i], is_text ? KYMO_TEXT : KYMO_INT64, false);
 	return r;
 }
 
 /* Adds a source for each of these types, 1 << enum kymo_column_type: no value is converted. */
 static int add_exact_sources(struct ky_scan *s, size_t column, const char *field, unsigned types)
 {
-	struct sources *to = &s->sources[column];
 	int r = 0;
 
-	for (int type = KYMO_INT64; type <= KYMO_TEXT && !r; type++) {
-		if (!(types & 1u << type))
-			continue;
-		r = add_source(s, column, field, (enum kymo_column_type)type);
-		if (!r)
-			r = kymo_query_exact(s->query, to->column[to->n - 1]);
-	}
+	for (int type = KYMO_INT64; type <= KYMO_TEXT && !r; type++)
+		if (types & 1u << type)
+			r = add_source(s, column, field, (enum kymo_column_type)type, true);
 	return r;
 }
 
 /* The text of an enumeration is its label; the numbers say that it is one. */
 static int add_label_sources(struct ky_scan *s, size_t column, const char *field)
 {
-	int r = add_source(s, column, field, KYMO_TEXT);
+	int r = add_source(s, column, field, KYMO_TEXT, false);
 
 	return r ? r : add_exact_sources(s, column, field, 1u << KYMO_INT64 | 1u << KYMO_UINT64);
 }
@@ -106,15 +142,17 @@ static int add_sources(struct ky_scan *s, size_t column)
 	return add_fixed_sources(s, column, c->fixed);
 }
 
+/* Returns whether events of the class are rows of the scan. */
 static bool has_class(const struct ky_scan *s, size_t i)
 {
-	const char *name = kymo_reader_class(s->tables->reader, i)->name;
+	const struct ky_tables *t = s->tables;
+	bool is_in_table = t->table_of[i] >= s->first && t->table_of[i] - s->first < s->n_tables;
 
-	return s->tables->selected[i] && (!s->limits.classes || s->limits.classes[i]) &&
-	       (s->table->kind != KY_TABLE_CLASS || !strcmp(name, s->table->event));
+	return t->selected[i] && (!s->limits.classes || s->limits.classes[i]) &&
+	       (s->table->kind != KY_TABLE_CLASS || is_in_table);
 }
 
-/* Selects the table's classes. *ret_any: whether there is one. */
+/* Selects the tables' classes. *ret_any: whether there is one. */
 static int select_classes(struct ky_scan *s, bool *ret_any)
 {
 	int r = 0;
@@ -151,18 +189,46 @@ static bool is_impossible(const struct ky_scan *s)
 	       (l->stream < 0 || (uint64_t)l->stream >= kymo_reader_n_streams(s->tables->reader));
 }
 
-/* A scan of events. Without a class there is no row, and no cursor. */
-static int open_events(struct ky_scan *s)
+static void enter_table(struct ky_scan *s, size_t table)
 {
-	bool any = false;
-	int r = select_classes(s, &any);
+	s->table = &s->tables->tables[table];
+	s->sources = s->sources_of[table - s->first];
+}
 
-	if (r || !any)
-		return r;
+/* Adds the next table to the scan, with the columns that it needs of the query. */
+static int add_table(struct ky_scan *s)
+{
+	size_t table = s->first + s->n_tables;
+	int r = 0;
+
+	s->sources_of[s->n_tables] = calloc(
+		s->tables->tables[table].n_columns + 1, sizeof(*s->sources));
+	if (!s->sources_of[s->n_tables++])
+		return -ENOMEM;
+	enter_table(s, table);
 	for (size_t i = 0; i < s->table->n_columns && !r; i++)
 		r = add_sources(s, i);
-	if (!r && s->limits.has_cpu)
-		r = kymo_query_column(s->query, "$ctx.cpu_id", KYMO_INT64, &s->cpu_column);
+	return r;
+}
+
+/* A scan of events. Without a class there is no row, and no cursor. */
+static int open_events(struct ky_scan *s, size_t n_max)
+{
+	const struct ky_tables *t = s->tables;
+	bool any = false;
+	int r;
+
+	do
+		r = add_table(s);
+	while (!r && s->n_tables < n_max && s->first + s->n_tables < t->n &&
+		t->tables[s->first + s->n_tables].kind == KY_TABLE_CLASS &&
+		s->n_query_columns < MAX_SHARED_COLUMNS);
+	if (!r)
+		r = select_classes(s, &any);
+	if (r || !any)
+		return r;
+	if (s->limits.has_cpu)
+		r = find_query_column(s, "$ctx.cpu_id", KYMO_INT64, false, &s->cpu_column);
 	return r ? r : kymo_cursor_open(&s->cursor, s->query);
 }
 
@@ -184,12 +250,13 @@ static int open_spans(struct ky_scan *s)
 	return r || !any ? r : kymo_spans_open(&s->spans, s->query, NULL, NULL);
 }
 
-static int open_table(struct ky_scan *s)
+/* Opens at most so many tables. */
+static int open_tables(struct ky_scan *s, size_t n_max)
 {
 	switch (s->table->kind) {
 	case KY_TABLE_CLASS:
 	case KY_TABLE_EVENTS:
-		return open_events(s);
+		return open_events(s, n_max);
 	case KY_TABLE_SPANS:
 		return open_spans(s);
 	case KY_TABLE_LOST:
@@ -205,8 +272,9 @@ static int open_table(struct ky_scan *s)
 	}
 }
 
-int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const struct ky_table *table,
-	const struct ky_scan_limits *limits)
+/* Opens a scan of at most so many tables. */
+static int open_scan(struct ky_scan **ret_scan, const struct ky_tables *t, size_t first,
+	size_t n_max, const struct ky_scan_limits *limits)
 {
 	struct ky_scan *s = calloc(1, sizeof(*s));
 	int r = s ? kymo_query_new(&s->query, t->reader) : -ENOMEM;
@@ -214,18 +282,19 @@ int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const str
 	if (!s)
 		return r;
 	s->tables = t;
-	s->table = table;
+	s->first = first;
+	s->table = &t->tables[first];
 	s->text_left = KY_SCAN_TEXT_MIN +
 		       (uint64_t)KY_MIN(t->n_bytes * KY_SCAN_TEXT_PER_BYTE, 0x1p62);
 	s->limits = *limits;
-	s->sources = calloc(table->n_columns + 1, sizeof(*s->sources));
+	s->sources_of = calloc(n_max, sizeof(*s->sources_of));
 	s->row = SIZE_MAX; /* before the first one */
-	if (!s->sources)
+	if (!s->sources_of)
 		r = -ENOMEM;
 	if (!r && !is_impossible(s))
 		r = set_limits(s);
 	if (!r && !is_impossible(s))
-		r = open_table(s);
+		r = open_tables(s, n_max);
 	/* They borrow from the caller, and were used. */
 	s->limits.columns = NULL;
 	s->limits.classes = NULL;
@@ -237,6 +306,24 @@ int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const str
 	return 0;
 }
 
+int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const struct ky_table *table,
+	const struct ky_scan_limits *limits)
+{
+	return open_scan(ret_scan, t, (size_t)(table - t->tables), 1, limits);
+}
+
+int ky_scan_open_some(
+	struct ky_scan **ret_scan, const struct ky_tables *t, size_t first, size_t *ret_n)
+{
+	const struct ky_scan_limits all = KY_SCAN_ALL;
+	bool is_class = t->tables[first].kind == KY_TABLE_CLASS;
+	int r = open_scan(ret_scan, t, first, is_class ? MAX_SHARED_TABLES : 1, &all);
+
+	if (!r)
+		*ret_n = KY_MAX((*ret_scan)->n_tables, (size_t)1);
+	return r;
+}
+
 void ky_scan_close(struct ky_scan *s)
 {
 	if (!s)
@@ -246,7 +333,10 @@ void ky_scan_close(struct ky_scan *s)
 	kymo_cursor_close(s->cursor);
 	kymo_query_free(s->query);
 	ky_buf_deinit(&s->text);
-	free(s->sources);
+	for (size_t i = 0; s->sources_of && i < s->n_tables; i++)
+		free(s->sources_of[i]);
+	free(s->sources_of);
+	free(s->query_columns);
 	free(s);
 }
 
@@ -285,6 +375,8 @@ static int next_of_batch(struct ky_scan *s)
 				return r;
 		}
 	} while (!is_in_limits(s));
+	if (s->n_tables > 1)
+		enter_table(s, s->tables->table_of[s->batch->class_index[s->row]]);
 	return 1;
 }
 
@@ -332,6 +424,11 @@ int ky_scan_next(struct ky_scan *s)
 	default:
 		return ++s->row < s->n_rows;
 	}
+}
+
+size_t ky_scan_table(const struct ky_scan *s)
+{
+	return (size_t)(s->table - s->tables->tables);
 }
 
 const char *ky_scan_event(const struct ky_scan *s)

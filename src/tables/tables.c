@@ -327,8 +327,9 @@ static bool add_fixed_table(struct draft *d, enum ky_table_kind kind, const char
 	return table && add_fixed(d, table, list, n);
 }
 
-static bool add_class(struct draft *d, const struct kymo_event_class *c)
+static bool add_class(struct draft *d, size_t i)
 {
+	const struct kymo_event_class *c = kymo_reader_class(d->t->reader, i);
 	const struct name *known = find_name(d, NAME_OF_EVENT, 0, c->name);
 	struct ky_table *table = known ? &d->t->tables[known->number] : NULL;
 
@@ -344,6 +345,7 @@ static bool add_class(struct draft *d, const struct kymo_event_class *c)
 		if (!add_name(d, NAME_OF_EVENT, 0, table->event, d->t->n - 1))
 			return false;
 	}
+	d->t->table_of[i] = (size_t)(table - d->t->tables);
 	return add_fields(d, table, c);
 }
 
@@ -354,12 +356,15 @@ static int select_classes(struct ky_tables *t)
 	int r = kymo_query_new(&q, t->reader);
 
 	t->selected = calloc(kymo_reader_n_classes(t->reader) + 1, 1);
-	if (!t->selected)
+	t->table_of = calloc(kymo_reader_n_classes(t->reader) + 1, sizeof(*t->table_of));
+	if (!t->selected || !t->table_of)
 		r = -ENOMEM;
 	if (!r && t->part.events)
 		r = kymo_query_events(q, t->part.events);
-	for (size_t i = 0; !r && i < kymo_reader_n_classes(t->reader); i++)
+	for (size_t i = 0; !r && i < kymo_reader_n_classes(t->reader); i++) {
 		t->selected[i] = kymo_query_has_class(q, i) != 0;
+		t->table_of[i] = KY_NO_TABLE;
+	}
 	kymo_query_free(q);
 	return r;
 }
@@ -385,7 +390,7 @@ int ky_tables_init(
 	     add_fixed_table(&d, KY_TABLE_CLASSES, "classes", COLUMNS(of_classes));
 	for (size_t i = 0; ok && i < kymo_reader_n_classes(reader); i++)
 		if (t->selected[i])
-			ok = add_class(&d, kymo_reader_class(reader, i));
+			ok = add_class(&d, i);
 	ok &= !d.error;
 	free_names(&d);
 	return ok ? 0 : -ENOMEM;
@@ -430,5 +435,6 @@ void ky_tables_deinit(struct ky_tables *t)
 	}
 	free(t->tables);
 	free(t->selected);
+	free(t->table_of);
 	*t = (struct ky_tables){0};
 }

@@ -84,6 +84,8 @@ struct ky_tables_part {
 #define KY_TABLES_MAX	     4096u
 #define KY_TABLE_COLUMNS_MAX 1900u
 
+#define KY_NO_TABLE SIZE_MAX
+
 #define KY_TABLES_ALL ((struct ky_tables_part){.from_ns = INT64_MIN, .to_ns = INT64_MAX})
 
 struct ky_tables {
@@ -92,6 +94,7 @@ struct ky_tables {
 	struct ky_table *tables; /* owned */
 	size_t n;
 	uint8_t *selected; /* owned: by class, 1: the part has it */
+	size_t *table_of;  /* owned: by class, the table of its name; KY_NO_TABLE: none */
 	double n_bytes;	   /* of all streams, for estimates */
 	/* classes of events without a table, and fields without a column, for lack of room */
 	size_t n_classes_left_out, n_fields_left_out;
@@ -136,9 +139,18 @@ struct ky_scan;
 /* Opens a scan before its first row. The caller closes it. Returns 0 or a negative errno. */
 int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const struct ky_table *table,
 	const struct ky_scan_limits *limits);
+/*
+ * Opens a scan of the rows of several tables, from number `first` on: as many as are read together
+ * with little memory, at least one. *ret_n: how many. The caller closes it. Returns 0 or a negative
+ * errno.
+ */
+int ky_scan_open_some(
+	struct ky_scan **ret_scan, const struct ky_tables *t, size_t first, size_t *ret_n);
 void ky_scan_close(struct ky_scan *s);
 /* Goes to the next row. Returns 1, 0 at the end, -EFBIG after too much text, or -ENOMEM. */
 int ky_scan_next(struct ky_scan *s);
+/* Returns the number of the row's table. */
+size_t ky_scan_table(const struct ky_scan *s);
 /* Gets the cell of a column that the limits have. */
 void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret);
 /* Returns the name of the row's event, of tables of events. */

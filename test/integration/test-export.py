@@ -300,6 +300,21 @@ def test_csv(k):
     equal(sorted(int(r["n"]) for table in rows for r in table), list(range(len(names))), "rows of names that are alike")
 
 
+def test_many_tables(k):
+    """More names of events than are read together; fields of one name differ in their types."""
+    names = {f"n:{i}": [(("u64", "i64", "string")[i % 3], "v"), ("u32", f"only{i}"), ("u32", "n")] for i in range(200)}
+    values = {name: "text" if fields[0][0] == "string" else i - (2 if fields[0][0] == "i64" else 0) for i, (name, fields) in enumerate(names.items())}
+    t = answers.Trace(names)
+    t.packet(0, [t.record(10 + n, name, values[name], i, n) for n in range(3) for i, name in enumerate(names)])
+    trace = t.write(k.top / "many")
+    folder, db = export(k, trace, "csv"), sqlite3.connect(export(k, trace, "sqlite"))
+    for i, name in enumerate(names):
+        wanted = [(values[name], i, n) for n in range(3)]
+        rows = [(r["v"], int(r[f"only{i}"]), int(r["n"])) for r in csv.DictReader((folder / f"{name}.csv").open())]
+        equal(rows, [(str(v), *rest) for v, *rest in wanted], f"csv: {name}")
+        equal(db.execute(f'SELECT v, only{i}, n FROM "{name}" ORDER BY ts').fetchall(), wanted, f"sqlite: {name}")
+
+
 def clickhouse_columns():
     """Returns the types of the columns of the table in docs/export.md that rows may have."""
     page = (kymotest.SOURCE / "docs" / "export.md").read_text()
