@@ -28,25 +28,27 @@ static struct ky_share *find_next(struct ky_shares *s)
 	return next;
 }
 
-/* The job may free the share. */
-static void run_first_job(struct ky_share *share)
+/* Returns the CPU time after the job, which may free the share. begin_ns: that before it. */
+static uint64_t run_first_job(struct ky_share *share, uint64_t begin_ns)
 {
 	struct ky_job *j = ky_list_entry(share->jobs.next, struct ky_job, node);
 	struct ky_shares *s = share->of;
-	uint64_t begin_ns = cpu_time_ns();
+	uint64_t end_ns;
 
 	s->running = share;
 	s->floor_ns = share->had_ns;
 	ky_list_remove(&j->node);
 	j->fn(j);
+	end_ns = cpu_time_ns();
 	if (s->running)
-		s->running->had_ns += cpu_time_ns() - begin_ns;
+		s->running->had_ns += end_ns - begin_ns;
 	s->running = NULL;
+	return end_ns;
 }
 
-static bool is_over(const struct ky_shares *s)
+static bool is_over(const struct ky_shares *s, uint64_t now_ns)
 {
-	return !s->loop->clock && cpu_time_ns() >= s->end_ns;
+	return !s->loop->clock && now_ns >= s->end_ns;
 }
 
 /* Returns whether the kernel has lately taken the CPU from this thread, because others need it. */
@@ -73,17 +75,18 @@ static void run_shares(struct ky_job *j)
 {
 	struct ky_shares *s = ky_container_of(j, struct ky_shares, work);
 	struct ky_share *next;
+	uint64_t now_ns = cpu_time_ns();
 
-	s->end_ns = cpu_time_ns() + KY_SHARE_SLICE_NS;
+	s->end_ns = now_ns + KY_SHARE_SLICE_NS;
 	while ((next = find_next(s))) {
-		if (is_over(s)) {
+		if (is_over(s, now_ns)) {
 			if (s->rests && is_cpu_wanted(s))
 				ky_timer_set(s->loop, &s->rest, KY_SHARE_REST_NS);
 			else
 				ky_job_add_next(s->loop, j);
 			return;
 		}
-		run_first_job(next);
+		now_ns = run_first_job(next, now_ns);
 	}
 }
 
@@ -144,5 +147,5 @@ void ky_share_add_first(struct ky_share *s, struct ky_loop *loop, struct ky_job 
 
 bool ky_share_is_over(const struct ky_share *s)
 {
-	return s && is_over(s->of);
+	return s && is_over(s->of, cpu_time_ns());
 }
