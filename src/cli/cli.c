@@ -296,8 +296,11 @@ static int run_command(struct cli *cli, int argc, char **argv)
 	const struct cli_command *c = cli->command;
 	int r;
 
+	/* The standard output of such a command belongs to the program that it runs. */
 	if (c->mode == CLI_PARSE_UNTIL_ARG)
 		cli->result = stderr;
+	else if (cli->quiet && !cli->json && !freopen("/dev/null", "w", stdout))
+		return cli_fail(cli, "failed", "/dev/null: %s", strerror(errno));
 	r = cli_args_parse(&cli->args, c->options, c->mode, argc, argv);
 	if (r < 0)
 		return bad_line(cli, r, argc, argv);
@@ -337,8 +340,7 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	cli->json = cli_has(cli, "json");
 	cli->verbose = cli_has(cli, "verbose");
 	cli->no_sessiond = cli_has(cli, "no-sessiond");
-	if (cli_has(cli, "quiet") && !cli->json && !freopen("/dev/null", "w", stdout))
-		return cli_fail(cli, "failed", "/dev/null: %s", strerror(errno));
+	cli->quiet = cli_has(cli, "quiet");
 	if (cli_has(cli, "version"))
 		return cmd_version.run(cli);
 	if (cli_has(cli, "help")) {

@@ -43,6 +43,7 @@ struct cli_command {
 struct cli {
 	const struct cli_command *command; /* NULL before it is known */
 	struct cli_args args;
+	bool quiet;	    /* only errors are printed */
 	bool verbose;	    /* such a daemon logs more */
 	bool no_sessiond;   /* none is started */
 	bool starts_daemon; /* it may start one where none runs */

@@ -677,6 +677,12 @@ static void quote(struct ky_buf *to, const char *text)
 	ky_buf_puts(to, "'");
 }
 
+/* Returns the session of root's daemon as it was at the end; NULL if there is none. */
+static const struct kymo_value *kernel_session(const struct recording *rec)
+{
+	return kymo_value_at(kymo_value_get(rec->kernel, "sessions"), 0);
+}
+
 /* Returns the number of events of the command's programs that a rule matched. */
 static uint64_t count_matched(const struct kymo_value *session)
 {
@@ -702,10 +708,13 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 	else if (matched)
 		fprintf(stderr,
-			"  %" PRIu64 " event%s could have come, but the program never got there\n",
-			matched, matched == 1 ? "" : "s");
+			"  its programs have %" PRIu64 " such event%s, but did not reach %s\n",
+			matched, matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them");
 	else if (ky_switch_is_on("KYMO_OFF"))
 		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
+	else if (cli_get(rec->cli, "loglevel") || cli_get(rec->cli, "loglevel-only"))
+		fputs("  its programs have no event of such a level, or none at all: without --loglevel all are recorded\n",
+			stderr);
 	else if (cli_get(rec->cli, "with"))
 		fputs("  no such event came from the libraries of --with: the programs have none, or could not get the libraries (static, setuid, environment dropped)\n",
 			stderr);
@@ -724,20 +733,24 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 }
 
-/* Returns true for --no-summary if nothing is missing. */
-static bool is_quiet(const struct recording *rec, const struct kymo_value *written)
+/* Returns true if the trace of a session, or a snapshot, has all that was to be in it. */
+static bool is_complete(const struct kymo_value *written)
 {
-	return cli_has(rec->cli, "no-summary") &&
-	       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+	return !kymo_value_u64(kymo_value_get(written, "discarded")) &&
 	       !kymo_value_u64(kymo_value_get(written, "unwritten")) &&
 	       !*kymo_value_string(kymo_value_get(written, "error"));
+}
+
+/* Returns true for --no-summary and --quiet if nothing is missing. */
+static bool is_quiet(const struct recording *rec, const struct kymo_value *written)
+{
+	return rec->cli->quiet && is_complete(written) && is_complete(kernel_session(rec));
 }
 
 /* Prints what root's daemon has recorded. */
 static void print_kernel(struct recording *rec)
 {
-	const struct kymo_value *session = kymo_value_at(
-		kymo_value_get(rec->kernel, "sessions"), 0);
+	const struct kymo_value *session = kernel_session(rec);
 	struct ky_buf counts = {0};
 
 	if (!session)
@@ -801,7 +814,7 @@ static void write_report(struct recording *rec, char *ret_path, size_t size)
 	rec->cli->json = json;
 	if (!is_written)
 		*ret_path = '\0';
-	else if (!json && !cli_has(rec->cli, "no-summary"))
+	else if (!json && !rec->cli->quiet)
 		cli_warn(rec->cli, "look at it with a browser: %s", ret_path);
 }
 
@@ -827,8 +840,7 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 	if (session)
 		kymo_value_set(v, "session", session);
 	if (rec->kernel)
-		kymo_value_set(
-			v, "kernel", kymo_value_at(kymo_value_get(rec->kernel, "sessions"), 0));
+		kymo_value_set(v, "kernel", kernel_session(rec));
 	if (warnings)
 		kymo_value_set(v, "warnings", warnings);
 	if (*report)
@@ -984,6 +996,7 @@ static int run_record(struct cli *cli)
 	child_signals_hold(&rec.signals);
 	name_session(&rec);
 	cli->colour = false;
+	cli->quiet = cli->quiet || cli_has(cli, "no-summary");
 	code = set_up(&rec);
 	signal = child_signals_pending(&rec.signals);
 	if (!code && !signal)

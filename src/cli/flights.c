@@ -59,7 +59,7 @@ static void *watch_messages(void *arg)
 
 int flights_init(struct flights *f, struct cli *cli)
 {
-	*f = (struct flights){.cli = cli, .quiet = cli->json || cli_has(cli, "no-summary")};
+	*f = (struct flights){.cli = cli, .quiet = cli->json || cli->quiet};
 	if (!cli_has(cli, "when"))
 		return cli_has(cli, "rate") || cli_has(cli, "keep")
 			       ? cli_usage(cli, "--rate and --keep need --when")

@@ -124,6 +124,9 @@ def test_no_summary(k):
     done = record(k, "--no-summary", "--subbuf-size=4096", "--num-subbuf=2", kymotest.APPS / "emit", "-n", 300000)
     check("discarded because the buffers were full" in done.stderr, f"nothing of what was lost: {done.stderr}")
     one_line(record(k, "--no-summary", "-f", "nope == 1", kymotest.APPS / "emit", "-n", 20), "no field 'nope'")
+    places(k)
+    done = k.kymo("-q", "record", "sh", "-c", '"$0" -n 3 >/dev/null; echo its own', kymotest.APPS / "emit")
+    equal((done.stdout, done.stderr), ("its own\n", ""), "output with --quiet")
 
 
 def test_nothing(k):
@@ -137,7 +140,9 @@ def test_nothing(k):
     v = json.loads(done.stderr)
     equal((v["recorded"], v["session"]["channels"][0]["rules"][0]["matched"]), (0, 1), "event that never came")
     done = record(k, "-e", "emit:signal", kymotest.APPS / "emit", "-n", 3)
-    check("1 event could have come" in done.stderr, f"event that never came: {done.stderr}")
+    check("have 1 such event, but did not reach it" in done.stderr, f"event that never came: {done.stderr}")
+    done = record(k, "-l", "EMERG", kymotest.APPS / "emit", "-n", 3)
+    check("no event of such a level" in done.stderr, f"no event of the level: {done.stderr}")
     done = record(k, "-e", "emit:recrod", kymotest.APPS / "emit", "-n", 3)
     check("did you mean 'emit:record'?" in done.stderr, f"no similar name: {done.stderr}")
     done = record(k, "-e", "emit:record,emit:sginal", kymotest.APPS / "emit", "-n", 3)
