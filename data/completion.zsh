@@ -9,6 +9,13 @@ _kymo_commands()
 		on { name = $1; sub(/^ *[^ ]+ +/, ""); print name ":" $0 }'
 }
 
+# The options before the command.
+_kymo_front()
+{
+	kymo help 2>/dev/null | awk '$1 ~ /^-.,$/ { print $2 }'
+	printf '%s\n' --json --help --version
+}
+
 _kymo_sessions()
 {
 	kymo list 2>/dev/null | sed -n 's/^\([^ ]*\) \[.*/\1/p'
@@ -38,10 +45,19 @@ _kymo_value()
 
 _kymo()
 {
-	local command=$words[2] before=$words[CURRENT-1] usage row
+	local command before=$words[CURRENT-1] usage row
 	local -a rows options commands
+	local -i at=2
 
-	if (( CURRENT == 2 )); then
+	while (( at < CURRENT )) && [[ $words[at] == -* ]]; do
+		(( at++ ))
+	done
+	command=$words[at]
+	if (( CURRENT == at )) && [[ $PREFIX == -* ]]; then
+		compadd -- ${(f)"$(_kymo_front)"}
+		return
+	fi
+	if (( CURRENT == at )); then
 		commands=(${(f)"$(_kymo_commands)"})
 		_describe command commands
 		return

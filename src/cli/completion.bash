@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: MIT
-# Completion of kymo in bash. What there is, kymo itself is asked: commands and options of its help, sessions of the daemon
-# that runs, if any; so nothing here has to follow them. Installed as share/bash-completion/completions/kymo.
+# Completion of kymo in bash. It asks kymo itself: the help has the commands and options, and the
+# daemon that runs, if any, has the sessions. Installed as share/bash-completion/completions/kymo.
 
 _kymo_commands()
 {
 	kymo help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'
+}
+
+# The options before the command.
+_kymo_front()
+{
+	kymo help 2>/dev/null | awk '$1 ~ /^-.,$/ { print $2 }'
+	printf '%s\n' --json --help --version
 }
 
 _kymo_sessions()
@@ -16,7 +23,7 @@ _kymo_sessions()
 _kymo_options()
 {
 	kymo help "$1" 2>/dev/null | awk '/^Options:/ { on = 1; next } /^$/ { on = 0 }
-		on && $1 ~ /^-.,$/ { print $2; sub(/,/, "", $1); sub(/--[a-z-]*/, $1, $2); print $2; next }
+		on && $1 ~ /^-.,$/ { print $2; sub(/,/, "", $1); sub(/--[a-z0-9-]*/, $1, $2); print $2; next }
 		on && $1 ~ /^--/ { print $1 }'
 }
 
@@ -37,10 +44,15 @@ _kymo_values()
 
 _kymo()
 {
-	local command=${COMP_WORDS[1]} cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options what
+	local command cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options what
+	local at=1
 
-	if [ "$COMP_CWORD" = 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(_kymo_commands) --help --version" -- "$cur")
+	while [ "$at" -lt "$COMP_CWORD" ] && [[ ${COMP_WORDS[at]} == -* ]]; do
+		at=$((at + 1))
+	done
+	command=${COMP_WORDS[at]}
+	if [ "$COMP_CWORD" = "$at" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_kymo_commands) $(_kymo_front)" -- "$cur")
 		return
 	fi
 	# "--option=value" is three words.
@@ -53,7 +65,7 @@ _kymo()
 	# The user's word is data: it never becomes a part of a script.
 	what=$(before="$before=" awk 'index($0, ENVIRON["before"]) == 1 { print substr($0, length(ENVIRON["before"]) + 1) }' <<<"$options")
 	if [ -z "$what" ] && [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^\(--[a-z-]*=\{0,1\}\).*/\1/p' <<<"$options")" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^\(--[a-z0-9-]*=\{0,1\}\).*/\1/p' <<<"$options")" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 		return
 	fi

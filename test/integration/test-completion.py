@@ -33,6 +33,9 @@ def complete(k, *words):
 def test_words(k):
     (k.home / "out").mkdir()
     equal(complete(k, "disable-"), ["disable-channel", "disable-event", "disable-rotation"], "commands")
+    equal(complete(k, "-"), ["--quiet", "--verbose", "--no-sessiond", "--json", "--help", "--version"], "options before a command")
+    equal(complete(k, "-q", "-v", "disable-e"), ["disable-event"], "a command after such options")
+    equal(complete(k, "-q", "create", "--sn"), ["--snapshot"], "an option of a command after such options")
     check("standalone" not in complete(k, ""), "a command for other parts of Kymo is offered")
     equal(complete(k, "help", "stat"), ["status", "stat"], "commands that there is help for")
     equal(complete(k, "create", "--s"), ["--snapshot", "--seconds=", "--shm-path=", "--set-url=", "--spool=", "--ship-rate="], "options")
@@ -79,7 +82,7 @@ def test_zsh(k):
     for words, wanted in ((("disable-",), ["disable-channel", "disable-event", "disable-rotation"]), (("stop", "sh"), ["shed", "shop"]),
             (("enable-event", "-s", "o"), ["other"]), (("enable-event", "--session", "o"), ["other"]), (("enable-event", "--session=o",), ["other"]),
             (("record", "--buffers=t"), ["thread"]), (("record", "--buffers", "t"), ["thread"]), (("create", "--sn"), ["--snapshot"]),
-            (("snapshot", ""), ["record"]), (("help", "stat"), ["stat", "status"])):
+            (("-q", "disable-e"), ["disable-event"]), (("--v",), ["--verbose", "--version"]), (("snapshot", ""), ["record"]), (("help", "stat"), ["stat", "status"])):
         equal(offered(*words), wanted, " ".join(words))
     equal([word for word in offered("start", "-") if not word.startswith("--")], [], "options of one letter")
 
@@ -87,7 +90,7 @@ def test_zsh(k):
 def test_all_options(k):
     """Every option of every command is offered, and nothing else."""
     for command in re.findall(r"^  ([a-z-]+) {2,}\S", k.kymo("help").stdout.partition("A first trace")[0], re.M):
-        wanted = re.findall(r"^ +(?:-., )?(--[a-z-]+=?)", k.kymo("help", command).stdout.partition("\nOptions:")[2], re.M)
+        wanted = re.findall(r"^ +(?:-., )?(--[^ =\[]+=?)", k.kymo("help", command).stdout.partition("\nOptions:")[2], re.M)
         equal(complete(k, command, "--"), wanted, command)
 
 
