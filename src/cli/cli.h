@@ -29,9 +29,10 @@ struct cli;
 
 struct cli_command {
 	const char *name;
-	const char *synopsis; /* behind the name: "[NAME] [-o DIR]" */
-	const char *help;     /* one line, no full stop */
-	const char *details;  /* more lines for --help, each ended by a newline; or NULL */
+	const char *synopsis;	/* behind the name: "[NAME] [-o DIR]" */
+	const char *help;	/* one line, no full stop */
+	const char *details;	/* more lines for --help, each ended by a newline; or NULL */
+	const char *exit_codes; /* for --help, where they are others than those of most commands */
 	const struct cli_option *options; /* ends with an empty row; NULL: only the common ones */
 	enum cli_parse_mode mode;
 	bool internal;		     /* for other parts of Kymo: not in the list of commands */

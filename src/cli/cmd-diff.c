@@ -612,7 +612,9 @@ const struct cli_command cmd_diff = {
 		"total, mean, median, p90, p99 or max. COND holds if a span or latency changes by more than LIMIT. With\n"
 		"five runs or more, the change must also be significant, corrected for the number of names (Holm).\n"
 		"--to=folded adds up the stacks of all runs of a side: 'STACK BASE NEW'.\n"
-		"--fail-if and --latency may be repeated. Exit code: 0: no COND holds; 1: one holds; 2: wrong usage.\n" CLI_SELECT_DETAILS,
+		"--fail-if and --latency may be repeated.\n" CLI_SELECT_DETAILS,
+	.exit_codes =
+		"0 no COND holds, 1 one holds, or the runs could not be compared, 2 wrong usage",
 	.options = options,
 	.mode = CLI_PARSE_SIDES,
 	.min_args = 2,

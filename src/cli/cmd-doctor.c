@@ -492,7 +492,7 @@ const struct cli_command cmd_doctor = {
 	.name = "doctor",
 	.synopsis = "",
 	.help = "check everything that recording needs, and say what to do",
-	.details =
-		"Run it first if nothing is recorded. It changes nothing, and exits with 1 if something prevents recording.\n",
+	.details = "Run it first if nothing is recorded. It changes nothing.\n",
+	.exit_codes = "0 nothing prevents recording, 1 something does, 2 wrong usage",
 	.run = run_doctor,
 };

@@ -20,7 +20,7 @@ static const struct cli_option status_options[] = {
 };
 
 static const struct cli_option list_options[] = {
-	CLI_OPTION_SESSION,
+	CLI_OPTION_ONE_SESSION,
 	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},
 	{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},
 	{"syscall", 'S', NULL, "with -k: list system calls instead"},
@@ -303,9 +303,11 @@ const struct cli_command cmd_status = {
 	.synopsis = "[[-s] NAME] [--check [--within=TIME] | --metrics]",
 	.help = "show a session, what it has recorded, and its faults",
 	.details =
-		"If no session is named, --check and --metrics are about all sessions. They never start a daemon.\n"
-		"--check exits with 0 (OK), 1 (WARNING: events were lost), 2 (CRITICAL: a trace cannot be written, or a\n"
-		"daemon was killed or does not answer) or 3 (UNKNOWN: no daemon runs), as monitoring systems expect.\n",
+		"If no session is named, --check and --metrics are about all sessions. They never start a daemon.\n",
+	.exit_codes =
+		"0 done, 1 refused or failed, 2 wrong usage; of --check, as monitoring systems expect:\n"
+		"0 OK, 1 WARNING: events were lost, 2 CRITICAL: a trace cannot be written, or a daemon was killed\n"
+		"or does not answer, 3 UNKNOWN: no daemon runs",
 	.options = status_options,
 	.max_args = 1,
 	.run = run_status,

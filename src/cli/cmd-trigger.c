@@ -19,7 +19,8 @@ static const struct cli_option add_options[] = {
 	{0},
 };
 
-static const struct cli_option session_options[] = {CLI_OPTION_SESSION, {0}};
+static const struct cli_option list_options[] = {CLI_OPTION_ONE_SESSION, {0}};
+static const struct cli_option remove_options[] = {CLI_OPTION_SESSION, {0}};
 
 static int run_add(struct cli *cli)
 {
@@ -148,7 +149,7 @@ const struct cli_command cmd_list_triggers = {
 	.name = "list-triggers",
 	.synopsis = "[-s SESSION]",
 	.help = "show the triggers of all sessions, or of one",
-	.options = session_options,
+	.options = list_options,
 	.run = run_list,
 };
 
@@ -156,7 +157,7 @@ const struct cli_command cmd_remove_trigger = {
 	.name = "remove-trigger",
 	.synopsis = "NAME [-s SESSION]",
 	.help = "remove a trigger of a session",
-	.options = session_options,
+	.options = remove_options,
 	.min_args = 1,
 	.max_args = 1,
 	.run = run_remove,

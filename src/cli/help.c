@@ -34,7 +34,8 @@ void cli_help_command(FILE *to, const struct cli_command *command)
 	print_options(to, command->options);
 	print_options(to, cli_common_options);
 	if (command->mode != CLI_PARSE_UNTIL_ARG) /* else it is that of another program */
-		fputs("\nExit code: 0 done, 1 refused or failed, 2 wrong usage.\n", to);
+		fprintf(to, "\nExit code: %s.\n",
+			command->exit_codes ?: "0 done, 1 refused or failed, 2 wrong usage");
 }
 
 void cli_help_all(FILE *to)

@@ -72,6 +72,10 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                          \
 		"session", 's', "SESSION", "session; without it, the current one"                  \
 	}
+#define CLI_OPTION_ONE_SESSION                                                                     \
+	{                                                                                          \
+		"session", 's', "SESSION", "this session; without it, all sessions"                \
+	}
 #define CLI_OPTION_ALL_SESSIONS                                                                    \
 	{                                                                                          \
 		"all", 'a', NULL, "all sessions of this user"                                      \
