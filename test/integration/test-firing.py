@@ -354,9 +354,10 @@ def test_nothing_can_fire(k):
     app = hits(k, "event", 1, 10, 5, hold=True)
     app.stdout.readline()
     said = {when: k.kymo("add-trigger", f"--when={when}", "--do=notify, start").stdout for when in ("event(hits:hit) && n > 3", "event(hits:hti)",
-        "event(hits:hit, emerg)", "span(hits:hit) > 1s", "died(hits)")}
+        "event(hits:hit, emerg)", "event(hits:hit) && m > 3", "span(hits:hit) > 1s", "died(hits)")}
     equal([w for w, s in said.items() if "no running application records such" in s], ["event(hits:hti)", "event(hits:hit, emerg)", "span(hits:hit) > 1s"],
         f"conditions that cannot be met: {said}")
+    check("no event meets its condition" in said["event(hits:hit) && m > 3"] and "no field 'm'" in said["event(hits:hit) && m > 3"], said)
     k.let_go(app)
     k.finish(app)
 

@@ -72,7 +72,12 @@ static enum outcome finish_adding(struct request *r)
 	json_object_object_get_ex(trigger, "name", &name_of);
 	name = json_object_get_string(name_of);
 	t = r->session && name ? recording_find_trigger(r->session, name) : NULL;
-	if (t && !firing_is_possible(t))
+	if (!t || firing_is_possible(t))
+		return DONE;
+	if (t->spec.condition.kind == WHEN_EVENT && t->spec.condition.rule->mismatch)
+		reply_note(r, "trigger '%s': no event meets its condition: %s", name,
+			t->spec.condition.rule->mismatch);
+	else
 		reply_note(r,
 			t->spec.condition.kind == WHEN_SPAN
 				? "trigger '%s': no running application records such a span into this session: a span has the name of its events without _begin and _end, and a rule has to record both"

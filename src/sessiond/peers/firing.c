@@ -86,9 +86,12 @@ static bool has_event_that_fires(struct ring_set *set, const struct trigger *t, 
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 		struct event_triggers found;
 
-		if ((e->n_apps || !mapped) && e->id != KY_MAP_REFUSED &&
-			concerns(&t->spec.condition, e->desc, &found))
+		if ((!e->n_apps && mapped) || e->id == KY_MAP_REFUSED)
+			continue;
+		if (concerns(&t->spec.condition, e->desc, &found))
 			return true;
+		if (t->spec.condition.kind == WHEN_EVENT)
+			rule_note_mismatch(t->spec.condition.rule, e->desc);
 	}
 	return false;
 }
