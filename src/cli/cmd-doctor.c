@@ -226,8 +226,8 @@ static void check_daemon(struct doctor *d)
 		check_reply(d, ctl);
 	else if (r == -EACCES)
 		report_finding(d, "daemon", FOUND_FAILURE,
-			"become a member of the socket's group and log in again, or set KYMO_RUNDIR",
-			"this user may not control the session daemon");
+			"become one of them and log in again, or set KYMO_RUNDIR", "%s",
+			cli_permission_denied());
 	else if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
 		report_finding(d, "daemon", FOUND_FAILURE, "", "cannot connect: %s", strerror(-r));
 	else if (ky_rundir_has_sessions(geteuid()))

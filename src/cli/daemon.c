@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -24,23 +25,48 @@ static bool none_runs(int r)
 	return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
 }
 
+/* Returns true if a daemon has that socket and refuses this user; who: the users it accepts. */
+static bool refuses(const char *socket, char *who, size_t size)
+{
+	const struct passwd *pw;
+	const struct group *gr;
+	char owner[128] = "root";
+	struct stat st;
+
+	if (stat(socket, &st) < 0 || !access(socket, W_OK))
+		return false;
+	pw = st.st_uid ? getpwuid(st.st_uid) : NULL;
+	if (pw)
+		snprintf(owner, sizeof(owner), "user '%s'", pw->pw_name);
+	else if (st.st_uid)
+		snprintf(owner, sizeof(owner), "user %u", (unsigned)st.st_uid);
+	gr = st.st_gid ? getgrgid(st.st_gid) : NULL;
+	if (!st.st_gid || !(st.st_mode & S_IWGRP))
+		snprintf(who, size, "%s alone", owner);
+	else if (gr)
+		snprintf(who, size, "%s and members of group '%s'", owner, gr->gr_name);
+	else
+		snprintf(who, size, "%s and members of group %u", owner, (unsigned)st.st_gid);
+	return true;
+}
+
 /* Returns true if the system's daemon runs but refuses this user; who: the users it accepts. */
 static bool is_kept_out(char *who, size_t size)
 {
-	static const char path[] = KY_RUN_GLOBAL "/" KY_RUN_CONTROL;
-	const struct group *gr;
-	struct stat st;
+	return !secure_getenv("KYMO_RUNDIR") &&
+	       refuses(KY_RUN_GLOBAL "/" KY_RUN_CONTROL, who, size);
+}
 
-	if (secure_getenv("KYMO_RUNDIR") || stat(path, &st) < 0 || !access(path, W_OK))
-		return false;
-	gr = st.st_gid ? getgrgid(st.st_gid) : NULL;
-	if (!st.st_gid)
-		snprintf(who, size, "root alone");
-	else if (gr)
-		snprintf(who, size, "root and members of group '%s'", gr->gr_name);
-	else
-		snprintf(who, size, "root and members of group %u", (unsigned)st.st_gid);
-	return true;
+const char *cli_permission_denied(void)
+{
+	const char *dir = secure_getenv("KYMO_RUNDIR") ?: KY_RUN_GLOBAL;
+	char socket[PATH_MAX], who[300];
+	static char text[PATH_MAX + 512];
+
+	snprintf(socket, sizeof(socket), "%s/" KY_RUN_CONTROL, dir);
+	snprintf(text, sizeof(text), "the session daemon in %s is for %s, and not for this user",
+		dir, refuses(socket, who, sizeof(who)) ? who : "others");
+	return text;
 }
 
 const char *cli_no_daemon(void)
@@ -69,8 +95,8 @@ static int cannot_connect(struct cli *cli, int r)
 		return cli_fail(cli, "failed", "%s", cli_no_daemon());
 	if (r == -EACCES)
 		return cli_fail(cli, "permission",
-			"permission denied: this user may not control the session daemon of that run directory "
-			"(become a member of its socket's group, or set KYMO_RUNDIR)");
+			"permission denied: %s: become one of them and log in again, or set KYMO_RUNDIR",
+			cli_permission_denied());
 	if (r == -ENAMETOOLONG)
 		return cli_fail(cli, "failed",
 			"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one");

@@ -5,6 +5,7 @@
 """
 
 import json
+import grp
 import os
 import pathlib
 import shutil
@@ -165,7 +166,11 @@ def test_unprivileged(k):
     wrap = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     found = doctor(k, 1, wrap=wrap)
     one(found, "rundir", "fail", "belongs to user 0")
-    one(found, "daemon", "fail", "may not control")
+    group = grp.getgrgid((k.rundir / "control.sock").stat().st_gid).gr_name
+    accepted = "root alone" if group == "root" else f"root and members of group '{group}'"
+    one(found, "daemon", "fail", f"the session daemon in {k.rundir} is for {accepted}")
+    done = k.run([*wrap, kymotest.CLI, "list"], status=1)
+    check(f"permission denied: the session daemon in {k.rundir} is for {accepted}" in done.stderr, done.stderr)
 
 
 kymotest.main()
