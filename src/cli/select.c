@@ -249,17 +249,24 @@ static void find_near_member(const struct ky_node *scope, const char *name, cons
 	}
 }
 
-const char *cli_near_field(const struct ky_trace_reader *reader, const char *name, const char *near)
+static const char *near_context(
+	const struct ky_trace_reader *reader, const char *name, const char *near)
 {
 	for (size_t i = 0; i < reader->n_classes; i++) {
 		const struct ky_event_class *e = reader->classes[i];
 
-		find_near_member(e->fields, name, &near);
 		find_near_member(e->context, name, &near);
 		find_near_member(e->stream->event_context, name, &near);
 		find_near_member(e->stream->packet_context, name, &near);
 	}
 	return near;
+}
+
+const char *cli_near_field(const struct ky_trace_reader *reader, const char *name, const char *near)
+{
+	for (size_t i = 0; i < reader->n_classes; i++)
+		find_near_member(reader->classes[i]->fields, name, &near);
+	return near_context(reader, name, near);
 }
 
 /* Appends the names from a structure or variant to its first value. */
@@ -297,11 +304,17 @@ bool cli_has_members(
 
 static void warn_lacking(struct cli *cli, const struct ky_trace_reader *reader, const char *field)
 {
-	const char *near = cli_near_field(reader, field, NULL);
+	static const char ctx[] = "$ctx.";
+	bool is_context = !strncmp(field, ctx, sizeof(ctx) - 1);
+	const char *near = is_context ? near_context(reader, field + sizeof(ctx) - 1, NULL)
+				      : cli_near_field(reader, field, NULL);
 	char members[CLI_MEMBERS_TEXT];
 
 	if (cli_has_members(reader, field, members))
 		cli_warn(cli, "%s", members);
+	else if (is_context)
+		cli_warn(cli, "no event that is selected has the context '%s'%s%s%s", field,
+			near ? ": did you mean '$ctx." : "", near ? near : "", near ? "'?" : "");
 	else if (near)
 		cli_warn(cli, "no event that is selected has a field '%s': did you mean '%s'?",
 			field, near);

@@ -256,9 +256,10 @@ def test_unknown_field(k):
     t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
     trace = t.write(k.top / "trace")
     for command in ("view", "stat"):
-        for field in ("nosuch", "$ctx.nosuch"):
+        for field, says in (("nosuch", "a field 'nosuch'; a text has quotes"), ("$ctx.nosuch", "the context '$ctx.nosuch'\n"),
+                ("$ctx.span_tip", "the context '$ctx.span_tip'\n"), ("$ctx.vtdi", "the context '$ctx.vtdi': did you mean '$ctx.vtid'?")):
             said = k.kymo(command, trace, "-f", f"1 == 1 && {field} == 1").stderr
-            check(f"no event that is selected has a field '{field}'" in said, f"{command} says {said!r}")
+            check(f"no event that is selected has {says}" in said, f"{command} says {said!r}")
         check("has a field" not in k.kymo(command, trace, "-f", "span_tid == 9").stderr, "a field that an event has")
         said = k.kymo(command, trace, "-f", "span_tip == 9").stderr
         check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
