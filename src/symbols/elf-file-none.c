@@ -6,7 +6,7 @@ enum ky_elf_result ky_elf_open(struct ky_elf **ret_elf, const struct ky_elf_iden
 	const char *const *dirs, size_t n)
 {
 	*ret_elf = NULL;
-	return KY_ELF_MISSING;
+	return KY_ELF_NOT_BUILT;
 }
 
 void ky_elf_close(struct ky_elf *e)

@@ -30,6 +30,7 @@ enum ky_elf_result {
 	KY_ELF_MISSING,	   /* there is no such file */
 	KY_ELF_DIFFERENT,  /* there is a file, but of another build */
 	KY_ELF_NO_LIBRARY, /* elfutils, which reads files, is missing on this machine */
+	KY_ELF_NOT_BUILT,  /* it was missing where this was built */
 };
 
 /* A function at an address; further ones if it was inlined into them. */

@@ -66,6 +66,15 @@ static void add_reason(struct ky_symbols *s, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Adds a reason that holds for all files. */
+static void add_reason_once(struct ky_symbols *s, const char *text)
+{
+	for (size_t i = 0; i < s->n_reasons; i++)
+		if (!strcmp(s->reasons[i], text))
+			return;
+	add_reason(s, "%s", text);
+}
+
 static void put_hex(char *to, const uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -87,7 +96,10 @@ static void explain_file(struct ky_symbols *s, const struct ky_file *f)
 			"%s is another build than the one that ran%s%s: its symbols are not used",
 			m->path, *id ? ", build ID " : "", id);
 	else if (f->result == KY_ELF_NO_LIBRARY)
-		add_reason(s, "libdw.so.1, which reads files, is missing on this machine");
+		add_reason_once(s, "libdw.so.1, which reads files, is missing on this machine");
+	else if (f->result == KY_ELF_NOT_BUILT)
+		add_reason_once(s,
+			"this build of kymo cannot read files (libdw was missing when it was built)");
 	else if (f->result == KY_ELF_MISSING && *m->path == '/')
 		add_reason(s, "%s is not here, nor debugging information%s%s: %s", m->path,
 			*id ? " for build ID " : "", id,
