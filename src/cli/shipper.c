@@ -166,7 +166,7 @@ static int fail_stopped(struct cli *cli, const struct sender *s)
 	char there[32], all[32];
 
 	return cli_fail(cli, "failed",
-		"interrupted: %s of %s are there, and the same command goes on behind them",
+		"interrupted: %s of %s have arrived; the same command sends the rest",
 		cli_format_size(there, sizeof(there), s->acked),
 		cli_format_size(all, sizeof(all), s->size));
 }
