@@ -761,9 +761,25 @@ static void print_kernel(struct recording *rec)
 	ky_buf_deinit(&counts);
 }
 
-/* written: the object with the counts: the session, or its snapshot. */
-static void print_summary(
-	struct recording *rec, const struct kymo_value *session, const struct kymo_value *written)
+/* Reports that a buffer has overwritten events of the seconds that --seconds wants. */
+static void print_reach(const struct kymo_value *before)
+{
+	const struct kymo_value *channel = kymo_value_at(kymo_value_get(before, "channels"), 0);
+	double wanted = (double)cli_number(before, "seconds");
+	double reach = (double)cli_number(channel, "reach_shortest_ns") / 1e9;
+
+	if (reach > 0 && reach < wanted)
+		fprintf(stderr,
+			"  the busiest buffer reached back %.3g s, less than %g s: it needs some seconds to grow (--subbuf-size and --num-subbuf set its first size), or a larger --burst-size\n",
+			reach, wanted);
+}
+
+/*
+ * before: the session before it was destroyed; written: the object with the counts: the session, or
+ * its snapshot.
+ */
+static void print_summary(struct recording *rec, const struct kymo_value *before,
+	const struct kymo_value *session, const struct kymo_value *written)
 {
 	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
@@ -779,6 +795,7 @@ static void print_summary(
 		cli_format_counts(&counts, written);
 	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
 	cli_report_losses(stderr, rec->cli, written, "kymo record");
+	print_reach(before);
 	print_kernel(rec);
 	quote(&dir, rec->output);
 	if (nothing)
@@ -952,7 +969,7 @@ static void finish_record(struct recording *rec, int exit_code)
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
 	if (session && written && !flies)
-		print_summary(rec, session, written);
+		print_summary(rec, kymo_value_get(status, "session"), session, written);
 	else if (!session || !written)
 		report_failure(rec, session ? snapshot : reply);
 	/*

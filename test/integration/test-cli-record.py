@@ -129,6 +129,13 @@ def test_no_summary(k):
     equal((done.stdout, done.stderr), ("its own\n", ""), "output with --quiet")
 
 
+def test_seconds(k):
+    """The summary of a flight recorder says if a buffer did not hold the seconds wanted."""
+    for n, short in ((3, False), (10000, True)):
+        done = record(k, "--snapshot", "--seconds=3600", "--subbuf-size=4K", "--num-subbuf=2", kymotest.APPS / "emit", "-n", n)
+        equal("less than 3600 s" in done.stderr, short, f"a short past, after {n} events: {done.stderr}")
+
+
 def test_nothing(k):
     """The command explains why it recorded no event."""
     done = record(k, "true")
