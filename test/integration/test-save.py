@@ -185,7 +185,7 @@ def test_replace_and_missing(k):
     k.start_daemon()
     k.record("a:b")
     k.kymo("save", "s", "-o", k.top / "s.json")
-    check("already" in k.kymo("load", k.top / "s.json", status=1).stderr, "a second session of the name")
+    check("session 's' exists already" in k.kymo("load", k.top / "s.json", status=1).stderr, "a second session of the name")
     equal(k.kymo("load", "--missing", k.top / "s.json").stdout, "", "a session that exists")
     k.kymo("load", "-f", "-o", k.traces / "other", k.top / "s.json")
     k.kymo("load", "--override-name=t", "-o", k.traces / "third", k.top / "s.json")

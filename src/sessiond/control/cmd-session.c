@@ -153,14 +153,14 @@ static enum outcome check_create(struct request *r, const char *name, const char
 			name);
 	if (*output && *output != '/')
 		return request_refuse(r, "usage", "output '%s' is not an absolute path", output);
-	if (other)
-		return request_refuse(r, "exists",
-			"session '%s' writes to '%s' already: choose another output directory",
-			other->name, output);
 	if (session_find(r->env, name))
 		return request_refuse(r, "exists",
 			"session '%s' exists already: choose another name or 'kymo destroy %s'",
 			name, name);
+	if (other)
+		return request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			other->name, output);
 	if (r->env->n_sessions >= SESSIONS_MAX)
 		return request_refuse(
 			r, "failed", "there are %u sessions already: destroy some", SESSIONS_MAX);
