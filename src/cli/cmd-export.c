@@ -8,7 +8,8 @@
 
 static const struct cli_option options[] = {
 	{"to", 0, "chrome|perfetto|otlp|clickhouse|sqlite|csv|folded|ctf", "the format"},
-	{"output", 'o', "FILE", "the file, or the directory for csv and ctf; -: standard output"},
+	{"output", 'o', "FILE",
+		"the file, which is replaced if it exists, or the directory for csv and ctf; -: standard output"},
 	CLI_FOLDED_OPTIONS,
 	CLI_SELECT_OPTIONS,
 	{0},
