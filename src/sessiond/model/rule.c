@@ -138,19 +138,30 @@ static void fold_case(char to[RULE_PATTERN_MAX + 1], const char *from, size_t ma
 	to[n] = '\0';
 }
 
-/* The text before the first star must come near as much of the name. */
+/* The text before the first star must come near a beginning of the name. */
 bool name_is_near(const char *pattern, const char *name)
 {
 	char a[RULE_PATTERN_MAX + 1], b[RULE_PATTERN_MAX + 1];
-	size_t literal = strcspn(pattern, "*");
-	unsigned limit;
+	size_t n = KY_MIN(strcspn(pattern, "*"), (size_t)RULE_PATTERN_MAX), least, len;
+	unsigned limit = 1 + (unsigned)n / 5;
 
-	fold_case(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
-	fold_case(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
-	limit = 1 + (unsigned)strlen(a) / 4;
-	if (ky_edit_distance(a, b, limit) <= limit)
+	if (n < 2)
+		return false;
+	fold_case(a, pattern, n);
+	fold_case(b, name, RULE_PATTERN_MAX);
+	if (strstr(b, a))
 		return true;
-	return *a && strstr(b, a);
+	len = least = strlen(b);
+	if (pattern[n] == '*') {
+		len = KY_MIN(len, n + limit);
+		least = n - KY_MIN(n, (size_t)limit);
+	}
+	for (; len >= least && len; len--) {
+		b[len] = '\0';
+		if (ky_edit_distance(a, b, limit) <= limit)
+			return true;
+	}
+	return false;
 }
 
 void rule_note_similar(struct rule *r, const char *name)
