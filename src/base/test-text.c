@@ -58,7 +58,9 @@ static void test_times(void **state)
 		assert_true(v == good[i].value);
 	}
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
-		assert_true(ky_parse_usec(bad[i], &v) < 0);
+		assert_true(ky_parse_usec(bad[i], &v) < 0 && ky_parse_seconds(bad[i], &v) < 0);
+	assert_true(!ky_parse_seconds("7", &v) && v == 7000000);
+	assert_true(!ky_parse_seconds("20ms", &v) && v == 20000);
 	for (n = 0; (name = ky_unit_of_time(n, &v)); n++) {
 		assert_true(v > previous);
 		previous = v;

@@ -85,6 +85,14 @@ int ky_parse_usec(const char *text, uint64_t *ret_usec)
 	return -EINVAL;
 }
 
+int ky_parse_seconds(const char *text, uint64_t *ret_usec)
+{
+	size_t len = strspn(text, "0123456789");
+
+	return text[len] ? ky_parse_usec(text, ret_usec)
+			 : parse_scaled(text, len, 1000000, ret_usec);
+}
+
 bool ky_name_valid(const char *name)
 {
 	static const char allowed[] =

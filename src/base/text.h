@@ -20,6 +20,8 @@ int ky_parse_size(const char *text, uint64_t *ret_bytes);
  * -EINVAL, or -ERANGE.
  */
 int ky_parse_usec(const char *text, uint64_t *ret_usec);
+/* The same, but a number without a unit means seconds: for times that people wait for. */
+int ky_parse_seconds(const char *text, uint64_t *ret_usec);
 /*
  * Returns the i-th unit of time, smallest first, and its microseconds; NULL if there are no more.
  */

@@ -130,9 +130,9 @@ int monitor_check(struct cli *cli)
 	struct check c = {.cli = cli, .within_us = WITHIN_DEFAULT_US};
 	struct monitored m;
 
-	if (within && ky_parse_usec(within, &c.within_us) < 0)
+	if (within && ky_parse_seconds(within, &c.within_us) < 0)
 		return cli_usage(cli,
-			"'%s' is not a time: write a number, then us, ms, s, m, h or nothing",
+			"'%s' is not a time: write a number of seconds, or one with us, ms, s, m or h",
 			within);
 	monitor_read(cli, &m);
 	if (!m.error && !m.refusal)

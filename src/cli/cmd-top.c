@@ -505,9 +505,10 @@ static int parse_options(struct top *t)
 		t->by++;
 	if (t->by > BY_THREAD)
 		return cli_usage(t->cli, "bad --by '%s': use event, process or thread", by);
-	if (delay && (ky_parse_usec(delay, &usec) < 0 || !usec || usec > 3600000000))
-		return cli_usage(
-			t->cli, "bad --delay '%s': a time of at most 1h, as 500ms or 2s", delay);
+	if (delay && (ky_parse_seconds(delay, &usec) < 0 || !usec || usec > 3600000000))
+		return cli_usage(t->cli,
+			"bad --delay '%s': a time of at most 1h, as 500ms, or a number of seconds",
+			delay);
 	if (rounds && (ky_parse_number(rounds, UINT32_MAX, &t->n_rounds) < 0 || !t->n_rounds))
 		return cli_usage(t->cli, "bad --rounds '%s': write a number above 0", rounds);
 	t->interval_ns = usec * 1000;

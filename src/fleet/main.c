@@ -95,8 +95,10 @@ int fleet_timeout(struct fleet *f, uint64_t default_us, uint64_t *ret_us)
 	const char *text = fleet_option(f, "timeout");
 
 	*ret_us = default_us;
-	if (text && (ky_parse_usec(text, ret_us) < 0 || !*ret_us))
-		return fleet_usage(f, "--timeout: '%s' is no time", text);
+	if (text && (ky_parse_seconds(text, ret_us) < 0 || !*ret_us))
+		return fleet_usage(f,
+			"--timeout: '%s' is not a time: write a number of seconds, or one with us, ms, s, m or h",
+			text);
 	return FLEET_OK;
 }
 

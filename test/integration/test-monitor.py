@@ -103,6 +103,7 @@ def test_losses(k):
     said = checked(k, 1)
     check(re.search(r"events discarded .* seen [1-9]\d* (s|m|h) ago", said), said)
     checked(k, 0, "--within=0")
+    checked(k, 1, "--within=3600")
     # The consumer may write what is in buffers while the daemon counts: then it is counted again.
     waiting = lambda found: value(found, "kymo_session_waiting_events", session="s")
     found = wait_for(lambda: (m := metrics(k)) and not waiting(m) and m, "the consumer to have written all")
