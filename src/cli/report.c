@@ -122,7 +122,9 @@ void cli_report_losses(
 	const char *error = cli_member(cli, session, "error");
 
 	report_left_out(to, session);
-	if (report_discarded(to, full))
+	if (report_discarded(to, full) && *error)
+		fputs(" because the buffers were full, and the trace could not be written\n", to);
+	else if (full)
 		fprintf(to,
 			" because the buffers were full: give them more room next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",

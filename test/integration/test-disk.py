@@ -46,7 +46,7 @@ def error_of(k):
     return k.kymo_json("status", "s")["session"]["error"]
 
 
-def begin(k, error):
+def begin(k, error, channel=ROOMY):
     """
     Starts a session that records. Returns None if it cannot be created on such a disk; the error
     must say so.
@@ -58,7 +58,7 @@ def begin(k, error):
         mend_disk(k)
         shutil.rmtree(trace, ignore_errors=True)
         k.kymo("create", "s", "-o", trace)
-    k.kymo("enable-channel", "channel0", "-s", "s", *ROOMY)
+    k.kymo("enable-channel", "channel0", "-s", "s", *channel)
     k.kymo("enable-event", "-s", "s", "emit:*")
     k.kymo("start", "s")
     return trace if not done.returncode else None
@@ -163,6 +163,21 @@ def test_errors_stay(k):
 def test_quota_stays(k):
     start(k)
     stays(k, errno.EDQUOT, 1)
+
+
+def test_reason_of_losses(k):
+    """Nobody is advised to enlarge the buffers because the disk is full."""
+    start(k)
+    break_disk(k, errno.ENOSPC, 6, 0)
+    check(begin(k, errno.ENOSPC, ("--subbuf-size=4K", "--num-subbuf=2", "--burst-size=0")), "the disk failed too early")
+    k.app("emit", "-n", 10000)
+    wait_for(lambda: failed(k) and error_of(k), "status to report the error")
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["discarded"], "the daemon to hear of the losses")
+    for said in (k.kymo("status", "s").stdout, k.kymo("stop", "s").stdout):
+        check("the buffers were full, and the trace could not be written" in said, said)
+        check("--subbuf-size" not in said, f"advice that does not help: {said}")
+    mend_disk(k)
+    k.kymo("destroy", "s")
 
 
 main()

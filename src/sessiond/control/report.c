@@ -751,7 +751,9 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 						     n->discarded_interrupted);
 
 	warn_of_discarded(list, full,
-		" because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
+		s->error
+			? " because the buffers were full, and the trace could not be written"
+			: " because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
 	warn_of_discarded(list, n->discarded_too_big,
 		": too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), with too many elements, or states for which there was no room");
 	warn_of_discarded(list, n->discarded_no_slot,
