@@ -2,8 +2,9 @@
 /*
  * Layout of a ring set in shared memory (docs/shm-abi.md describes it). The session daemon makes
  * it, the tracer in applications writes it, and a consumer drains it. Applications can write all of
- * it. So every reader on the daemons' side treats every word as hostile. After it was made, only
- * applications ever write it.
+ * it. So every reader on the daemons' side treats every word as hostile. After it was made, the
+ * session daemon writes only slot words of processes that have exited, `claimed`, `emptied` and
+ * `n_used` of spreading rings, and the words of triggers.
  *
  *   memfd "rings":     set header, 1 page
  *                      n_rings x slot word         (only in sets of threads' rings)
