@@ -206,21 +206,6 @@ static void take_snapshot(const struct trigger *t, const char *reason)
 	triggered_snapshot_free(ts);
 }
 
-static int run_step(struct trigger *t, enum action_kind kind)
-{
-	struct session *s = t->session;
-	struct recording *r = recording_of(s);
-
-	switch (kind) {
-	case DO_START:
-		return s->state == SESSION_STARTED ? 0 : r->triggers.ops->start(s, NULL);
-	case DO_STOP:
-		return s->state == SESSION_STOPPED ? 0 : r->triggers.ops->stop(s, NULL);
-	default:
-		return rotation_begin(&r->rotation, false, NULL);
-	}
-}
-
 /* In the child: becomes the session's owner, with nothing of the daemon's. Never returns. */
 static void __attribute__((noreturn)) run_child(const struct trigger *t, const char *reason)
 {
@@ -283,21 +268,39 @@ void triggers_reap(struct env *e)
 		}
 }
 
+/* Begins the action. Snapshots and commands report their failures themselves. */
+static int begin_action(struct trigger *t, enum action_kind kind, const char *reason)
+{
+	struct session *s = t->session;
+	struct recording *r = recording_of(s);
+
+	switch (kind) {
+	case DO_NOTIFY: /* every trigger that fires sends its message */
+		return 0;
+	case DO_SNAPSHOT:
+		take_snapshot(t, reason);
+		return 0;
+	case DO_START:
+		return s->state == SESSION_STARTED ? 0 : r->triggers.ops->start(s, NULL);
+	case DO_STOP:
+		return s->state == SESSION_STOPPED ? 0 : r->triggers.ops->stop(s, NULL);
+	case DO_ROTATE:
+		return rotation_begin(&r->rotation, false, NULL);
+	case DO_RUN:
+		run_command(t, reason);
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static void run_action(struct trigger *t, enum action_kind kind, const char *reason)
 {
-	int ret;
+	int ret = begin_action(t, kind, reason);
 
-	if (kind == DO_SNAPSHOT) {
-		take_snapshot(t, reason);
-	} else if (kind == DO_RUN) {
-		run_command(t, reason);
-	} else if (kind != DO_NOTIFY) {
-		ret = run_step(t, kind);
-		if (ret < 0)
-			action_failed(t, kind,
-				ret == -EBUSY ? "another command of the session is in progress"
-					      : strerror(-ret));
-	}
+	if (ret < 0)
+		action_failed(t, kind,
+			ret == -EBUSY ? "another command of the session is in progress"
+				      : strerror(-ret));
 }
 
 bool trigger_may_fire(const struct trigger *t)
