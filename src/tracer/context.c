@@ -122,7 +122,8 @@ static const struct {
 /* --- the values of this thread --- */
 
 #define BIT(kind) (1u << (kind))
-#define IDENTITY  (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
+static_assert(KY_CTX_KINDS <= 32, "masks of kinds have 32 bits");
+#define IDENTITY (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
 
 static void find_namespaces(struct values *v, uint32_t kinds)
 {

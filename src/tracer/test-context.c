@@ -122,6 +122,25 @@ static void test_sizes(void **unused)
 	assert_int_equal(put_all(app, room), 1); /* "": nobody has registered it */
 }
 
+/* A kind that is added to the table alone would make records shorter than their description. */
+static void test_each_kind(void **unused)
+{
+	uint8_t room[KY_CTX_RECORD_MAX + KYMO_SCRATCH_SLACK];
+
+	(void)unused;
+	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++) {
+		const struct tracer_contexts *l = LIST(t->kind == KY_CTX_PERF  ? "1:2"
+						       : t->kind == KY_CTX_APP ? "a:b"
+									       : "8",
+			t->kind);
+
+		assert_ptr_equal(ky_ctx_type(t->kind), t);
+		assert_non_null(l);
+		if (t->kind != KY_CTX_APP) /* a string, as long as its text */
+			assert_int_equal(put_all(l, room), tracer_contexts_size(l));
+	}
+}
+
 static void test_values(void **unused)
 {
 	uint8_t room[128 + KYMO_SCRATCH_SLACK];
@@ -242,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_others_are_not),
 		cmocka_unit_test(test_kept_only),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_each_kind),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_identity_is_kept),
 		cmocka_unit_test(test_same_list),
