@@ -78,7 +78,7 @@ enum ky_lost {
 	KY_LOST_FULL = 0,    /* no free block */
 	KY_LOST_TOO_BIG = 1, /* larger than a block holds */
 	KY_LOST_STUCK = 2,   /* the sequence was aborted too often (a debugger's single steps) */
-	KY_LOST_REFUSED = 3, /* another definition of the name was first, or too large */
+	KY_LOST_REFUSED = 3, /* its definition or its contexts cannot be recorded */
 	KY_LOST_NO_SLOT = 4, /* other threads own all rings */
 	KY_LOST_REASONS = 5,
 };

@@ -143,7 +143,7 @@ void cli_report_losses(
 		fputs(" because the recording was interrupted at every attempt, as by a debugger that executes single steps\n",
 			to);
 	if (report_discarded(to, refused))
-		fputs(": another definition of the name came first (--event-conflict=separate keeps both), or their description is too large\n",
+		fputs(": another definition of the name came first (--event-conflict=separate keeps both), their description is too large, or libkymo cannot record their contexts\n",
 			to);
 	report_list(to, cli, kymo_value_get(session, "refused"));
 	if (unwritten)

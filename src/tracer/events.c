@@ -125,8 +125,7 @@ static void set_enabled(const struct kymo_event *ev, uint32_t enabled)
 		watched->switched(ev, enabled);
 }
 
-/* Reports the event to the daemons as one that the application cannot record. */
-static void KY_PRINTF(2, 3) leave_out(const struct kymo_event *ev, const char *fmt, ...)
+void tracer_event_leave_out(const struct kymo_event *ev, const char *fmt, ...)
 {
 	char name[KY_NAME_MAX + 1], why[256];
 	va_list ap;
@@ -299,7 +298,7 @@ static bool is_about(const struct kymo_event *query, const struct kymo_event *ev
 		return false;
 	if (!strcmp(signature, link->signature))
 		return true;
-	leave_out(
+	tracer_event_leave_out(
 		ev, "a tracepoint has the arguments %s, its event %s", link->signature, signature);
 	return false;
 }

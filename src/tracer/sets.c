@@ -455,6 +455,29 @@ static bool needs_heir(const struct ky_hook *h, uint32_t id)
 	return h->mapped == HOOK_MAPPED && (h->heir ? h->heir->id : h->id) != id;
 }
 
+static struct ky_hook *mapped_hook(const struct tracer_event *e, const struct tracer_set *s)
+{
+	for (struct ky_hook *h = e->hooks; h; h = h->next)
+		if (h->mapped == HOOK_MAPPED && h->set == &s->set)
+			return h;
+	return NULL;
+}
+
+/*
+ * Decides about an event whose contexts cannot be recorded. Returns false if it is mapped already,
+ * and continues without these contexts. Otherwise its records have no form: returns true, and they
+ * are to be counted as discarded.
+ */
+static bool refuse_contexts(const struct tracer_event *e, const struct tracer_set *s)
+{
+	if (mapped_hook(e, s))
+		return false;
+	if (e->ev)
+		tracer_event_leave_out(e->ev,
+			"libkymo cannot record its channel's contexts: it is older than the session daemon, or has too many lists of contexts");
+	return true;
+}
+
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 {
 	struct tracer_set *s = find_set(conn, msg->set);
@@ -477,8 +500,9 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		if (n_contexts)
 			contexts = tracer_contexts_first(s->contexts, n_contexts);
 		if (n_contexts && !contexts) {
-			tracer_debug("%s: an event is left out: unknown contexts", conn->dir);
-			continue;
+			if (!refuse_contexts(e, s))
+				continue;
+			id = KY_MAP_REFUSED;
 		}
 		if (n_filters && e->ev)
 			filters = tracer_filters_get(s, numbers, n_filters, e->ev->fields);
@@ -501,14 +525,6 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		tracer_event_update(e);
 	}
 	tracer_queries_update();
-}
-
-static struct ky_hook *mapped_hook(const struct tracer_event *e, const struct tracer_set *s)
-{
-	for (struct ky_hook *h = e->hooks; h; h = h->next)
-		if (h->mapped == HOOK_MAPPED && h->set == &s->set)
-			return h;
-	return NULL;
 }
 
 void tracer_set_triggers(struct tracer_conn *conn, const struct ky_app_triggers *msg)

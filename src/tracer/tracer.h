@@ -253,6 +253,8 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
  * Updates `enabled` of the event from its hooks, or (called afterwards) of all queries and links.
  */
 void tracer_event_update(struct tracer_event *e);
+/* Reports the event to the daemons as one that the application cannot record. */
+void tracer_event_leave_out(const struct kymo_event *ev, const char *fmt, ...) KY_PRINTF(2, 3);
 void tracer_queries_update(void);
 /* Disables all events: nothing is recorded any more. */
 void tracer_events_disable(void);

@@ -18,7 +18,8 @@ import time
 
 import kymotest
 from kymotest import Geometry, check, equal, wait_for
-from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon, Program, ask, blob, text)
+from program import (ACK, CONTEXTS, DONE, EVENTS, HELLO, LEFT_OUT, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon,
+    Program, ask, blob, text)
 
 # A newer peer might send these: fields after the known ones, unknown kinds of messages.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
@@ -94,10 +95,19 @@ def ring_set_message(geometry, mode):
     return struct.pack("<7IQIIII", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0, 2, 1, N_BLOCKS)
 
 
-def count_records(fd, geometry):
-    """Counts the records published in all rings: docs/shm-abi.md."""
+def words(fd, geometry, offset):
+    """Returns a word of each ring's control block: docs/shm-abi.md."""
     with mmap.mmap(fd, geometry.total, prot=mmap.PROT_READ) as memory:
-        return sum(struct.unpack_from("<Q", memory, geometry.control_of(ring))[0] >> 32 for ring in range(N_RINGS))
+        return [struct.unpack_from("<Q", memory, geometry.control_of(ring) + offset)[0] for ring in range(N_RINGS)]
+
+
+def count_records(fd, geometry):
+    """Counts the records published in all rings."""
+    return sum(head >> 32 for head in words(fd, geometry, 0))
+
+
+def count_refused(fd, geometry):
+    return sum(words(fd, geometry, 64 + 8 * 3))
 
 
 @contextlib.contextmanager
@@ -136,6 +146,26 @@ def test_newer_daemon(k):
         peer.send(UNMAP, struct.pack("<II", 9, 1) + blob(struct.pack("<I", index)) + MORE)
         k.let_go(app)
         k.finish(app)
+        for fd in fds:
+            os.close(fd)
+
+
+def test_newer_context(k):
+    """Reports an event with contexts of the future, and counts its records as discarded."""
+    with asked(k, ("emit", "-n", 500, "-t", 3, "-w")) as (app, peer, index):
+        mode = 0 if struct.unpack_from("<I", peer.hello, 8)[0] & 1 else 1
+        geometry, fds = ring_set(mode)
+        peer.send(RING_SET, ring_set_message(geometry, mode), fds)
+        peer.send(CONTEXTS, struct.pack("<II", 9, 1) + blob(struct.pack("<I", 200) + text("")))
+        peer.send(MAP, struct.pack("<II", 9, 1) + blob(struct.pack("<IIII", index, 3, 1, 0)))
+        check(b"emit:record\0" in (said := peer.expect(LEFT_OUT)) and b"contexts" in said, said)
+        equal(peer.order(START, 9), 0, "START")
+        peer.send(DONE, struct.pack("<I", 1))
+        k.expect(app, "ready")
+        k.let_go(app)
+        k.expect(app, "records 1500")
+        equal((count_records(fds[0], geometry), count_refused(fds[0], geometry)), (0, 1500), "records, and refused ones")
+        app.kill()
         for fd in fds:
             os.close(fd)
 

@@ -761,7 +761,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	warn_of_discarded(list, n->discarded_interrupted,
 		" because the recording was interrupted at every attempt, as by a debugger that executes single steps");
 	warn_of_discarded(list, n->discarded_refused,
-		" because another definition of the name came first, or because their description is too large");
+		" because another definition of the name came first, their description is too large, or libkymo cannot record their contexts");
 	if (n->unwritten)
 		add_warning(list, "%" PRIu64 " event%s could not be written", n->unwritten,
 			n->unwritten == 1 ? "" : "s");
