@@ -204,15 +204,16 @@ static int stand_in(struct cli *cli)
 		       : CLI_OK;
 }
 
-/* The libraries of --with, and the providers of their events. */
+/* The libraries of --with. */
 static const struct library {
-	const char *name, *provider;
+	const char *name, *provider; /* of its events */
+	bool has_addresses;	     /* of code, in fields of its events */
 } libraries[] = {
-	{"libc", "libc"},
-	{"pthread", "pthread"},
-	{"dl", "dl"},
-	{"crash", "crash"},
-	{"cyg-profile", "cyg_profile"},
+	{"libc", "libc", true},
+	{"pthread", "pthread", true},
+	{"dl", "dl", false},
+	{"crash", "crash", true},
+	{"cyg-profile", "cyg_profile", true},
 };
 
 static bool any_begins_with(const struct kymo_value *patterns, const char *provider)
@@ -241,7 +242,7 @@ static int add_rule_of(struct cli *cli, struct kymo_value *rules, const char *pr
 
 static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 {
-	const struct library *l = libraries, *end = l + sizeof(libraries) / sizeof(*libraries);
+	const struct library *l = libraries, *end = l + KY_ARRAY_SIZE(libraries);
 	char file[64], path[PATH_MAX];
 
 	if (!strcmp(name, "lttng"))
@@ -268,9 +269,9 @@ static bool has_addresses(struct cli *cli, const struct kymo_value *contexts)
 {
 	const struct kymo_value *list = kymo_value_get(contexts, "contexts");
 
-	if (is_with(cli, "libc") || is_with(cli, "pthread") || is_with(cli, "crash") ||
-		is_with(cli, "cyg-profile"))
-		return true;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(libraries); i++)
+		if (libraries[i].has_addresses && is_with(cli, libraries[i].name))
+			return true;
 	for (size_t i = 0; i < kymo_value_count(list); i++) {
 		const char *context = kymo_value_string(kymo_value_at(list, i));
 
