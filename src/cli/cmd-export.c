@@ -63,18 +63,30 @@ static bool is_trace(const struct cli *cli, const char *path)
 	return false;
 }
 
+static int refuse_format(struct cli *cli, const char *to)
+{
+	const size_t n = KY_ARRAY_SIZE(formats);
+	struct ky_buf names = {0};
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		ky_buf_printf(&names, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", formats[i].name);
+	if (to)
+		r = cli_usage(cli, "unknown format '%s': use %s", to, names.data ? names.data : "");
+	else
+		r = cli_usage(
+			cli, "the format is missing: --to=%s", names.data ? names.data : "FORMAT");
+	ky_buf_deinit(&names);
+	return r;
+}
+
 static int check_options(struct cli *cli, const struct format **ret_format, const char **ret_path)
 {
 	const char *to = cli_get(cli, "to"), *path = cli_get(cli, "output");
 	const struct format *f = find_format(to);
 
-	if (!to)
-		return cli_usage(cli,
-			"the format is missing: --to=chrome, perfetto, otlp, clickhouse, sqlite, csv, folded or ctf");
 	if (!f)
-		return cli_usage(cli,
-			"unknown format '%s': use chrome, perfetto, otlp, clickhouse, sqlite, csv, folded or ctf",
-			to);
+		return refuse_format(cli, to);
 	if (!path)
 		return cli_usage(cli, "the output is missing: -o FILE");
 	if (f->write && (cli_has(cli, "stacks") || cli_has(cli, "symbols")))
