@@ -205,15 +205,20 @@ static const char *find_text(const struct translation *t, const struct ky_filter
 	return f && (f->kind == KY_KFIELD_TEXT || f->kind == KY_KFIELD_STRING) ? f->name : NULL;
 }
 
-/* Returns true if the kernel reads the pattern as a filter of Kymo does. */
-static bool pattern_is_plain(const struct ky_filter_node *n)
+/*
+ * Returns true if the kernel reads the pattern as a filter of Kymo does. At the beginning of a text
+ * with a star, it takes '!' for a negation, and a digit for a number.
+ */
+static bool pattern_is_plain(const struct ky_filter_node *n, bool glob)
 {
 	bool quote = memchr(n->text, '"', n->size), apostrophe = memchr(n->text, '\'', n->size);
 
+	if (glob && strchr("!0123456789", n->text[0]))
+		return false;
 	for (unsigned i = 0; i < n->size; i++)
 		if (strchr("?[\\", n->text[i]) || (unsigned char)n->text[i] < ' ')
 			return false;
-	return n->size && n->size <= KERNEL_TEXT_MAX && !(quote && apostrophe);
+	return n->size && n->size <= KERNEL_TEXT_MAX - glob && !(quote && apostrophe);
 }
 
 static bool put_text_comparison(const struct translation *t, struct ky_buf *b, uint8_t op,
@@ -221,11 +226,16 @@ static bool put_text_comparison(const struct translation *t, struct ky_buf *b, u
 {
 	const char *name = find_text(t, l), quote = memchr(r->text, '"', r->size) ? '\'' : '"';
 	bool glob = memchr(r->text, '*', r->size), differs = op == KY_OP_NE;
+	/*
+	 * Of a text behind one star, the kernel compares the end of the field, which a shorter text
+	 * does not reach, or the bytes behind the text, too. With two stars, it stops at the NUL.
+	 */
+	const char *star = glob && r->text[0] == '*' ? "*" : "";
 
-	if (!name || (op != KY_OP_EQ && op != KY_OP_NE) || !pattern_is_plain(r))
+	if (!name || (op != KY_OP_EQ && op != KY_OP_NE) || !pattern_is_plain(r, glob))
 		return false;
-	ky_buf_printf(b, "%s%s %s %c%.*s%c%s", differs && glob ? "!(" : "", name,
-		glob ? "~" : comparison_text(op, false), quote, r->size, r->text, quote,
+	ky_buf_printf(b, "%s%s %s %c%s%.*s%c%s", differs && glob ? "!(" : "", name,
+		glob ? "~" : comparison_text(op, false), quote, star, r->size, r->text, quote,
 		differs && glob ? ")" : "");
 	return true;
 }

@@ -470,6 +470,9 @@ def test_filters(k):
     check("in the consumer: " in done.stdout, done.stdout)
     done = k.kymo("enable-event", "-k", "-c", "none", "--syscall", "write", "-f", "count == 2")
     check("in the kernel: count == 2" in done.stdout, done.stdout)
+    ends = k.kymo("enable-event", "-k", "-c", "ends", "--syscall", "write", "-f", 'fd > 2 && $ctx.procname == "*rites"')
+    check('in the kernel: COMM ~ "**rites"; ' in ends.stdout, ends.stdout)
+    k.kymo("enable-event", "-k", "-c", "none", "--syscall", "write", "-f", '$ctx.procname == "!none*"')
     app, pid = spawn(k, N)
     track_and_start(k, pid)
     k.let_go(app)
@@ -477,7 +480,7 @@ def test_filters(k):
     k.kymo("destroy")
     events, _, discarded = read(out)
     equal(discarded, 0, "discarded events")
-    equal(collections.Counter(e.name for e in events), {"syscall_entry_write": 2 * N}, "events of two channels")
+    equal(collections.Counter(e.name for e in events), {"syscall_entry_write": 3 * N}, "events of three channels")
 
 
 def test_filter_names(k):
