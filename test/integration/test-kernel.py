@@ -672,8 +672,8 @@ def test_rotation(k):
     equal((len(events), discarded), (2 * N * len(apps), 0), "events")
 
 
-def test_other_clock(k):
-    """Another program sets an instance's clock: a rotation finds it, and what follows is right."""
+def test_changed_instance(k):
+    """Another program changes an instance: a rotation finds it, and what follows is right."""
     need_tracefs()
     k.start_daemon()
     out = begin(k, "--syscall", "write")
@@ -687,6 +687,14 @@ def test_other_clock(k):
     equal([clock.read_text() for clock in clocks], before, "clocks")
     notices = k.kymo("status").stdout
     check("another program has set the clock" in notices and "to 'uptime'" in notices, notices)
+    for clock in clocks:
+        (clock.parent / "tracing_on").write_text("0")
+        if not clock.parent.name.endswith("-tasks"):
+            (clock.parent / "set_event").write_text("")
+    k.kymo("rotate")
+    notices = k.kymo("status").stdout
+    equal(notices.count("another program has switched off the tracefs instance"), 2, notices)
+    check("another program has disabled 2 events of the tracefs instance" in notices, notices)
     k.let_go(app)
     k.finish(app)
     k.kymo("rotate")

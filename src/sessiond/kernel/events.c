@@ -833,6 +833,55 @@ void kernel_events_apply(struct kernel_set *set)
 			set->channel->session->name, n_failed - 1);
 }
 
+static const char *next_line(const char *at)
+{
+	at += strcspn(at, "\n");
+	return at + (*at == '\n');
+}
+
+/* The list has a line "SYSTEM:NAME" for each event. */
+static bool list_has(const char *list, const struct kernel_event *e)
+{
+	size_t system = strlen(e->system), name = strlen(e->name);
+
+	for (; *list; list = next_line(list))
+		if (strcspn(list, "\n") == system + 1 + name && !memcmp(list, e->system, system) &&
+			!memcmp(list + system + 1, e->name, name))
+			return true;
+	return false;
+}
+
+/* Returns whether the list of enabled events has as many as we have enabled. */
+static bool list_is_whole(const char *list, const struct kernel_set *set)
+{
+	const struct kernel_event *e;
+	size_t n = 0;
+
+	for (; *list; list = next_line(list))
+		n++;
+	ky_list_foreach (e, &set->events, node)
+		n -= e->enabled;
+	return !n;
+}
+
+unsigned kernel_events_check(struct kernel_set *set)
+{
+	_cleanup_free_ char *list = tracefs_read(set->main.dir, "set_event");
+	struct kernel_event *e;
+	unsigned n = 0;
+
+	if (!list || list_is_whole(list, set))
+		return 0;
+	ky_list_foreach (e, &set->events, node)
+		if (e->enabled && !list_has(list, e)) {
+			e->enabled = false;
+			n++;
+		}
+	if (n)
+		kernel_events_apply(set);
+	return n;
+}
+
 void kernel_events_disable(struct kernel_set *set)
 {
 	struct kernel_event *e;

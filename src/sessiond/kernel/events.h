@@ -31,6 +31,11 @@ struct kernel_event {
 int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX]);
 /* Enables in the kernel what is wanted, and disables the rest. The first failure is a notice. */
 void kernel_events_apply(struct kernel_set *set);
+/*
+ * Enables again what another program has disabled in the kernel. Returns the number of these
+ * events.
+ */
+unsigned kernel_events_check(struct kernel_set *set);
 /* Disables in the kernel what no rule wants any more, so that it costs programs nothing. */
 void kernel_events_disable(struct kernel_set *set);
 /* Describes all events again, with the contexts that the channel has now. Returns 0 or -errno. */

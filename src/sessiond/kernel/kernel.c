@@ -478,10 +478,22 @@ static void set_record(struct kernel_set *set)
 	statedump_send(set);
 }
 
-/* A program that may write tracefs may choose the clock of any instance. */
-static void check_clock(const struct kernel_set *set)
+/* Switches the instance on again if another program has switched it off. */
+static void check_recording(const struct kernel_set *set, const struct instance *i)
+{
+	if (instance_is_recording(i))
+		return;
+	session_notice(set->channel->session,
+		"channel '%s': another program has switched off the tracefs instance %s: events since then are missing",
+		set->channel->name, i->name);
+	switch_instance(set, i, true);
+}
+
+/* A program that may write tracefs may change any instance. */
+static void check_instances(struct kernel_set *set)
 {
 	const struct session *s = set->channel->session;
+	unsigned n_disabled;
 	bool kept;
 	char other[32];
 
@@ -493,6 +505,13 @@ static void check_clock(const struct kernel_set *set)
 		session_notice(set->channel->session,
 			"channel '%s': another program has set the clock of the tracefs instance %s to '%s': events since then are missing or have wrong times",
 			set->channel->name, set->main.name, other);
+	check_recording(set, &set->main);
+	check_recording(set, &set->tasks);
+	n_disabled = kernel_events_check(set);
+	if (n_disabled)
+		session_notice(set->channel->session,
+			"channel '%s': another program has disabled %u event%s of the tracefs instance %s: those since then are missing",
+			set->channel->name, n_disabled, n_disabled == 1 ? "" : "s", set->main.name);
 	/* It cannot falsify the count of lost events there. The consumer reports it. */
 	instance_mark(&set->tasks, s->clock.clock);
 }
@@ -511,20 +530,20 @@ void kernel_marker_found(struct session *s, uint32_t number, const struct ky_kma
 			(unsigned long long)m->before, (unsigned long long)m->after);
 }
 
-void kernel_check_clocks(struct session *s)
+void kernel_check_instances(struct session *s)
 {
 	struct channel *c;
 
 	ky_list_foreach (c, &s->channels, node)
 		if (c->kernel)
-			check_clock(c->kernel);
+			check_instances(c->kernel);
 }
 
 static void set_stop(struct kernel_set *set)
 {
 	static const struct tracker all;
 
-	check_clock(set);
+	check_instances(set);
 	switch_instance(set, &set->main, false);
 	switch_instance(set, &set->tasks, false);
 	set->recording = false;

@@ -53,11 +53,11 @@ bool session_has_kernel(const struct session *s);
 void kernel_apply(struct session *s);
 void kernel_stop(struct session *s);
 /*
- * Looks whether the kernel still stamps with the session's clock: at the end of each chunk, and at
- * a snapshot. Another clock becomes a notice, and the session's is set again. A marker makes the
- * consumer compare the clocks themselves.
+ * Looks whether the kernel still records the session's events, with its clock: at the end of each
+ * chunk, and at a snapshot. If another program has changed that, it becomes a notice, and is set
+ * again. A marker makes the consumer compare the clocks themselves.
  */
-void kernel_check_clocks(struct session *s);
+void kernel_check_instances(struct session *s);
 /* A consumer has found a marker of the set: clocks that differ become a notice. */
 void kernel_marker_found(struct session *s, uint32_t number, const struct ky_kmarker *m);
 /* Records the state of the system again, where the session records now. */

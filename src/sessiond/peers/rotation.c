@@ -169,7 +169,7 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op)
 	r->ongoing = true;
 	r->clears = clear;
 	OBSERVE(r->session->env, rotation_ordered, r->session);
-	kernel_check_clocks(r->session);
+	kernel_check_instances(r->session);
 	r->was_cleared = r->consumer->counts.cleared;
 	r->op = op;
 	barrier_init(&r->answer, &r->session->env->loop, &r->late);

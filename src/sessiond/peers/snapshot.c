@@ -131,7 +131,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, const
 	sn = calloc(1, sizeof(*sn));
 	if (!sn)
 		return -ENOMEM;
-	kernel_check_clocks(s);
+	kernel_check_instances(s);
 	sn->session = s;
 	sn->max_size = max_size;
 	sn->output = strdup(output);
