@@ -33,7 +33,7 @@ void fleet_warn(const char *fmt, ...) KY_PRINTF(1, 2);
 /* Returns the value of an option, or NULL. */
 const char *fleet_option(const struct fleet *f, const char *name);
 bool fleet_has(const struct fleet *f, const char *name);
-/* Prints a text from elsewhere, control characters escaped. */
+/* Prints a text from elsewhere, so that it can do nothing to a terminal. */
 void fleet_put(const char *text);
 /*
  * Connects, and reads which hosts there are. limit_us: how long the command may take then, and

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
+
 #define LINE_MAX_BYTES 2048
 
 static struct {
@@ -45,19 +47,28 @@ void ky_log_to_file(int fd, bool too)
 char *ky_log_escape(char *buf, size_t size, const char *text)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t n = 0;
+	size_t left = strlen(text), n = 0, len;
+	uint32_t code;
+	bool harmless;
 
-	for (; *text && n + 5 <= size; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (; left; text += len, left -= len) {
+		len = ky_utf8_length(text, left, &code, &harmless);
+		harmless = len && harmless;
+		len = KY_MAX(len, (size_t)1);
+		if (n + len * (harmless ? 1 : 4) >= size)
+			break;
+		for (size_t i = 0; i < len; i++) {
+			unsigned char c = (unsigned char)text[i];
 
-		if (c >= 0x20 && c != 0x7f) {
-			buf[n++] = (char)c;
-			continue;
+			if (harmless) {
+				buf[n++] = (char)c;
+				continue;
+			}
+			buf[n++] = '\\';
+			buf[n++] = 'x';
+			buf[n++] = hex[c >> 4];
+			buf[n++] = hex[c & 15];
 		}
-		buf[n++] = '\\';
-		buf[n++] = 'x';
-		buf[n++] = hex[c >> 4];
-		buf[n++] = hex[c & 15];
 	}
 	buf[n] = '\0';
 	return buf;

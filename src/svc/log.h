@@ -42,7 +42,11 @@ extern time_t (*ky_log_clock)(time_t *);
 #define ky_info(...)	ky_log(KY_LOG_INFO, __VA_ARGS__)
 #define ky_debug(...)	ky_log(KY_LOG_DEBUG, __VA_ARGS__)
 
-/* Copies text to buf with \xNN for control characters; cuts it off. Returns buf. */
+/*
+ * Copies text to buf so that it can do nothing to a terminal: control characters, the characters
+ * that turn the direction of writing, and bytes that are no UTF-8 become \xNN. Cuts it off. Returns
+ * buf.
+ */
 char *ky_log_escape(char *buf, size_t size, const char *text);
 
 #endif

@@ -133,6 +133,9 @@ static void test_escape(void **state)
 
 	assert_string_equal(
 		ky_log_escape(buf, sizeof(buf), "a\x1b[31m\n\xc3\xa9"), "a\\x1b[31m\\x0a\xc3\xa9");
+	/* CSI as one character, a byte that is no UTF-8, and RIGHT-TO-LEFT OVERRIDE */
+	assert_string_equal(ky_log_escape(buf, sizeof(buf), "\xc2\x9bm\xff\xe2\x80\xae"),
+		"\\xc2\\x9bm\\xff\\xe2\\x80\\xae");
 	ky_log_escape(buf, 8, "\1\1\1\1");
 	assert_string_equal(buf, "\\x01");
 }
