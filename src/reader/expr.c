@@ -361,6 +361,9 @@ static struct operand evaluate_unary(const struct run *r, unsigned i)
 	if (a.type == KY_FILTER_FLOAT)
 		return no_value;
 	a.n.u = op == KY_OP_NEGATE ? -a.n.u : ~a.n.u;
+	/* The least integer is the negation of one that is too large to be signed. */
+	if (r->tree->nodes[i].type == KY_FILTER_SIGNED)
+		a.type = KY_FILTER_SIGNED;
 	return a;
 }
 

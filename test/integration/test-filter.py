@@ -265,6 +265,8 @@ def test_unknown_field(k):
         check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
         said = k.kymo(command, trace, "-f", "span_tid == WARNING").stderr
         check('a text has quotes: "WARNING"' in said, f"{command} says {said!r}")
+    least = "span_tid >= -9223372036854775808 && -9223372036854775808 < 0"
+    equal(k.kymo("view", trace, "-f", least).stdout.count("outer_begin"), 1, "events above the least integer")
     said = k.kymo("view", trace, "--fields=span_tip").stderr
     check("field or context 'span_tip': did you mean 'span_tid'?" in said, f"view says {said!r}")
     said = k.kymo("stat", trace, "--latency=s:outer", status=2).stderr
