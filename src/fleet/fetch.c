@@ -45,6 +45,7 @@ struct trace {
 	const struct kymo_value *manifest;
 	size_t session;	  /* number in it */
 	bool is_repeated; /* it was shipped once more: what came before may be damaged */
+	bool was_here;	  /* an earlier fetch has completed it */
 	struct receiver receiver;
 	struct offset offset;
 	char why[512];
@@ -332,7 +333,8 @@ static int get_trace(struct trace *t)
 {
 	int r = open_trace(t);
 
-	if (!r && !faccessat(t->receiver.trace, FETCHED, F_OK, 0))
+	t->was_here = !r && !faccessat(t->receiver.trace, FETCHED, F_OK, 0);
+	if (t->was_here)
 		return 0;
 	if (!r)
 		r = each_metadata(t, discard_metadata);
@@ -355,7 +357,7 @@ static void put_trace(const struct trace *t)
 		printf("; clock set by %+" PRId64 " ns, its error is at most %" PRId64 " ns\n",
 			t->offset.shift_ns, t->offset.error_ns);
 	else
-		puts("; was here");
+		puts(t->was_here ? "; was here" : "");
 }
 
 static void add_trace(const struct trace *t)

@@ -326,9 +326,12 @@ def test_snapshot_of_few(k):
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "one", PATIENT)
         check(done.stdout.endswith(f"\n{EVENTS['web1']} events of 1 host in {k.top / 'one'}\n"), done.stdout)
         equal(done.stderr, f"kymo: db1 is not in it: {lacks}\n", "a host without the session")
-        made = fleet.json("snapshot", "other", "flight", PATIENT, status=1)
+        fleet.hosts[0].record("empty", "--snapshot", "-o", k.traces / "empty")
+        made = fleet.json("snapshot", "other", "flight", "empty", PATIENT, status=1)
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "both", PATIENT)
-        equal(done.stderr, f"kymo: db1/other is not in it: {lacks}\n", "a host without one of the sessions")
+        equal(done.stderr, "".join(f"kymo: db1/{name} is not in it: {lacks.replace('other', name)}\n" for name in ("other", "empty")),
+            "a host without two of the sessions")
+        check("web1/empty: 0 events, 0 discarded\n" in done.stdout, done.stdout)
         equal([p.name for p in (k.top / "both" / "db1").iterdir()], ["flight"], "its sessions")
         none = fleet.kymo("snapshot", "nowhere", PATIENT, status=1).stdout
         check(re.search(r"^snapshot \S+: no host ships any of it$", none, re.M), none)
