@@ -154,7 +154,7 @@ static int print_json(struct cli *cli, const struct stats *s, const struct ky_tr
 static void print_time(const char *what, int64_t ns)
 {
 	int64_t fraction = (ns % NS_PER_S + NS_PER_S) % NS_PER_S;
-	time_t second = (time_t)((ns - fraction) / NS_PER_S);
+	time_t second = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	char text[64] = "?";
 	struct tm tm;
 

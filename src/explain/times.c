@@ -43,7 +43,7 @@ const char *ky_times_ordinal(char *buf, size_t size, uint64_t n)
 const char *ky_times_clock(char *buf, size_t size, int64_t ns)
 {
 	int64_t fraction = (ns % NS_PER_S + NS_PER_S) % NS_PER_S;
-	time_t second = (time_t)((ns - fraction) / NS_PER_S);
+	time_t second = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	char text[32] = "00:00:00";
 	struct tm tm;
 

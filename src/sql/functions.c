@@ -177,7 +177,7 @@ static void text_time(sqlite3_context *x, int argc, sqlite3_value **argv)
 {
 	int64_t ns = sqlite3_value_int64(argv[0]);
 	int64_t fraction = (ns % NS_PER_S + NS_PER_S) % NS_PER_S;
-	time_t second = (time_t)((ns - fraction) / NS_PER_S);
+	time_t second = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	char date[64], text[96];
 	struct tm tm;
 

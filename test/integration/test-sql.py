@@ -186,6 +186,7 @@ def test_functions(k):
     check("percentile" in k.kymo("sql", k.top / "trace", "SELECT percentile(1, 101)", status=1).stderr, "a percentile beyond 100")
     equal(ask(k, k.top / "trace", "SELECT text_time(1700000000123456789 - 1700000000000000000 % 60000000000) LIKE '____-__-__ __:__:__.123456789'"),
         [(1,)], "time as text")
+    equal(ask(k, k.top / "trace", "SELECT text_time(-9223372036854775808) LIKE '1677-09-__ __:__:__.145224192'"), [(1,)], "the earliest time")
 
 
 def test_real_numbers(k):
