@@ -74,6 +74,30 @@ def test_function(k):
     wait_for(lambda: not definitions(made[0]), lambda: f"the definitions to be removed: {definitions(made[0])}")
 
 
+def test_replaced(k):
+    """The program's file is replaced: a notice says that the probe is in the earlier one."""
+    need_tracefs()
+    k.start_daemon()
+    out, program = k.top / "trace", k.top / "program"
+    shutil.copy(PROBED, program)
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", f"--userspace-probe={program}:probed_function", "called")
+    k.kymo("start")
+    k.kymo("rotate")
+    check("another file" not in k.kymo("status").stdout, "a file that was not replaced")
+    shutil.copy(PROBED, k.top / "new")
+    os.rename(k.top / "new", program)
+    k.kymo("enable-event", "-k", f"--userspace-probe={program}:probed_function", "again")
+    for command in ("rotate", "stop", "start"):
+        k.kymo(command)
+        notices = k.kymo("status").stdout
+        equal(notices.count(f"{program} is another file now, and probe 'called' is in the earlier one"), 1, notices)
+    check("probe 'again'" not in notices, notices)
+    k.run([program, "1"], input="\n")
+    k.kymo("destroy")
+    equal([len(events(out, name)) for name in ("called", "again")], [0, 1], "calls in the earlier file, and in the new one")
+
+
 def test_sdt(k):
     """An SDT probe with its arguments. The program sees by its semaphore that it is recorded."""
     need_tracefs()

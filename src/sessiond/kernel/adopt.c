@@ -49,8 +49,10 @@ static int find_probes(struct kernel_set *set)
 	int ret = 0;
 
 	ky_list_foreach (r, &set->channel->rules, node)
-		if (r->probe && !ret)
+		if (r->probe && !ret) {
 			ret = probes_find(t, set->main.name, r->probe, &set->probes);
+			ret = ret ? ret : probes_note_files(&set->probe_files, r->probe);
+		}
 	return ret;
 }
 

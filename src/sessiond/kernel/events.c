@@ -746,6 +746,8 @@ static int define_probes(struct kernel *k, const struct channel *c, char why[KER
 			continue;
 		one = probes_define(
 			&k->fs, set->main.name, r->probe, &set->probes, why, KERNEL_WHY_MAX);
+		if (!one)
+			one = probes_note_files(&set->probe_files, r->probe);
 		ret = ret ? ret : one;
 	}
 	return ret;
@@ -880,6 +882,18 @@ unsigned kernel_events_check(struct kernel_set *set)
 	if (n)
 		kernel_events_apply(set);
 	return n;
+}
+
+void kernel_events_check_files(struct kernel_set *set)
+{
+	const struct kernel_event *e;
+	const char *path;
+
+	ky_list_foreach (e, &set->events, node)
+		if (e->wanted && (path = probes_replaced(&set->probe_files, e->name)))
+			session_notice(set->channel->session,
+				"channel '%s': %s is another file now, and probe '%s' is in the earlier one: enable a probe with another name for the new file",
+				set->channel->name, path, e->name);
 }
 
 void kernel_events_disable(struct kernel_set *set)

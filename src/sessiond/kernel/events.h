@@ -36,6 +36,8 @@ void kernel_events_apply(struct kernel_set *set);
  * events.
  */
 unsigned kernel_events_check(struct kernel_set *set);
+/* Reports probes of programs whose files were replaced. */
+void kernel_events_check_files(struct kernel_set *set);
 /* Disables in the kernel what no rule wants any more, so that it costs programs nothing. */
 void kernel_events_disable(struct kernel_set *set);
 /* Describes all events again, with the contexts that the channel has now. Returns 0 or -errno. */

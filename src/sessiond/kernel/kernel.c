@@ -132,6 +132,7 @@ static void set_free(struct kernel_set *set, bool remove)
 	tracker_deinit(&set->tracked);
 	free(set->task_fields);
 	free(set->probes);
+	probes_forget_files(&set->probe_files);
 	free(set);
 }
 
@@ -468,6 +469,7 @@ static void set_record(struct kernel_set *set)
 	uint64_t begin;
 
 	set_stacks(set);
+	kernel_events_check_files(set);
 	kernel_events_apply(set);
 	set_narrow(set, &set->channel->session->trackers[TRACK_PID]);
 	switch_instance(set, &set->tasks, true);
@@ -507,6 +509,7 @@ static void check_instances(struct kernel_set *set)
 			set->channel->name, set->main.name, other);
 	check_recording(set, &set->main);
 	check_recording(set, &set->tasks);
+	kernel_events_check_files(set);
 	n_disabled = kernel_events_check(set);
 	if (n_disabled)
 		session_notice(set->channel->session,

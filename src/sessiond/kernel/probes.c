@@ -418,3 +418,94 @@ int probes_define(const struct tracefs *t, const char *instance, const char *lin
 	free(copy);
 	return ret;
 }
+
+// ---- files
+
+/* Writes the path of the program that the line names. Returns false if it names none. */
+static bool path_of(const char *line, char path[PATH_MAX])
+{
+	const char *end = line + strcspn(line, "\n"), *at = memchr(line, ' ', (size_t)(end - line));
+	const char *word_end, *colon;
+
+	if (!at)
+		return false;
+	at += 1 + (at[1] == '<' ? strcspn(at + 1, ">\n") + 1 : 0);
+	word_end = at + strcspn(at, " \n");
+	colon = *at == '/' ? memrchr(at, ':', (size_t)(word_end - at)) : NULL;
+	return colon && snprintf(path, PATH_MAX, "%.*s", (int)(colon - at), at) < PATH_MAX;
+}
+
+/* Finds out which file it is. Returns false if the path leads to none that was read lately. */
+static bool identify_file(struct probes_file *f)
+{
+	int fd = open_cached(f->path);
+	struct statx st;
+	bool ok = fd >= 0 &&
+		  !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st);
+
+	ky_close(fd);
+	if (!ok)
+		return false;
+	f->major = st.stx_dev_major;
+	f->minor = st.stx_dev_minor;
+	f->inode = st.stx_ino;
+	return true;
+}
+
+static struct probes_file *find_file(const struct probes_files *files, const char *name)
+{
+	for (size_t i = 0; i < files->n; i++)
+		if (!strcmp(files->v[i].name, name))
+			return &files->v[i];
+	return NULL;
+}
+
+static int note_file(struct probes_files *files, const char *name, const char *path)
+{
+	struct probes_file f = {.path = strdup(path)}, *grown;
+
+	grown = f.path ? realloc(files->v, (files->n + 1) * sizeof(*grown)) : NULL;
+	if (grown)
+		files->v = grown;
+	if (!grown || !identify_file(&f)) {
+		free(f.path);
+		return grown ? 0 : -ENOMEM;
+	}
+	snprintf(f.name, sizeof(f.name), "%s", name);
+	files->v[files->n++] = f;
+	return 0;
+}
+
+int probes_note_files(struct probes_files *files, const char *lines)
+{
+	char name[PROBES_GROUP_MAX], path[PATH_MAX];
+	int ret = 0;
+
+	for (; *lines && !ret; lines += strcspn(lines, "\n"), lines += *lines == '\n') {
+		name_of(lines, name);
+		if (path_of(lines, path) && !find_file(files, name))
+			ret = note_file(files, name, path);
+	}
+	return ret;
+}
+
+const char *probes_replaced(struct probes_files *files, const char *name)
+{
+	struct probes_file *f = find_file(files, name), before;
+
+	if (!f)
+		return NULL;
+	before = *f;
+	return identify_file(f) && (f->inode != before.inode || f->major != before.major ||
+					   f->minor != before.minor)
+		       ? f->path
+		       : NULL;
+}
+
+void probes_forget_files(struct probes_files *files)
+{
+	while (files->n)
+		free(files->v[--files->n].path);
+	free(files->v);
+	files->v = NULL;
+}

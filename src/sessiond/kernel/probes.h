@@ -55,4 +55,24 @@ int probes_find(const struct tracefs *t, const char *instance, const char *lines
 int probes_define(const struct tracefs *t, const char *instance, const char *lines, char **known,
 	char *why, size_t why_size);
 
+/* The programs that have probes: a probe stays in the file in which it was defined. */
+struct probes_files {
+	struct probes_file {
+		char name[PROBES_GROUP_MAX]; /* of the event */
+		char *path;		     /* owned */
+		uint32_t major, minor;	     /* of the device */
+		uint64_t inode;
+	} * v; /* owned */
+	size_t n;
+};
+
+/* Notes in which files the lines' probes are, if that is not noted yet. Returns 0 or -ENOMEM. */
+int probes_note_files(struct probes_files *files, const char *lines);
+/*
+ * Returns the path of the event's probe if it leads to another file since that was noted, and notes
+ * this one; else NULL.
+ */
+const char *probes_replaced(struct probes_files *files, const char *name);
+void probes_forget_files(struct probes_files *files);
+
 #endif

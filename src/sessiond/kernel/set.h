@@ -4,6 +4,7 @@
 #define SESSIOND_KERNEL_SET_H
 
 #include "sessiond/kernel/instance.h"
+#include "sessiond/kernel/probes.h"
 #include "sessiond/model/contents.h"
 #include "svc/loop.h"
 
@@ -41,6 +42,7 @@ struct kernel_set {
 	bool recording;
 	struct tracker tracked; /* as the kernel has it */
 	char *probes;		/* lines that define those of the group (probes.h); NULL: none */
+	struct probes_files probe_files;
 	bool may_map; /* a snapshot copies the mapped buffers while the kernel writes them */
 	/* while a predecessor's session is taken over: numbers of inodes */
 	uint64_t memory_file;
