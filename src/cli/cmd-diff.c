@@ -65,8 +65,8 @@ static struct change get_change(const struct diff *d, const struct series *s, en
 
 	for (enum side side = SIDE_BASE; side < N_SIDES; side++)
 		c.n[side] = runs_values(&d->runs, s, side, measure, d->scratch[side]);
-	c.base = ky_stats_quantile(d->scratch[SIDE_BASE], c.n[SIDE_BASE], 0.5);
-	c.now = ky_stats_quantile(d->scratch[SIDE_NEW], c.n[SIDE_NEW], 0.5);
+	c.base = ky_stats_median(d->scratch[SIDE_BASE], c.n[SIDE_BASE]);
+	c.now = ky_stats_median(d->scratch[SIDE_NEW], c.n[SIDE_NEW]);
 	if (c.n[SIDE_BASE] < MIN_TESTED || c.n[SIDE_NEW] < MIN_TESTED)
 		return c;
 	greater = ky_stats_mann_whitney(
@@ -183,7 +183,7 @@ static void put_duration(struct ky_buf *b, double ns)
 static void put_value(struct ky_buf *b, enum measure measure, double v)
 {
 	if (measure == MEASURE_COUNT)
-		ky_buf_printf(b, "%.0f", v);
+		ky_buf_printf(b, "%.*f", v == floor(v) ? 0 : 1, v); /* a median may have a half */
 	else
 		put_duration(b, v);
 }

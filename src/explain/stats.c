@@ -35,6 +35,11 @@ double ky_stats_quantile(const double *sorted, size_t n, double q)
 	return n ? sorted[KY_MIN(n - 1, (size_t)(q * (double)n))] : 0;
 }
 
+double ky_stats_median(const double *sorted, size_t n)
+{
+	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;
+}
+
 static int compare_weighted(const void *a, const void *b)
 {
 	const struct ky_weighted *x = a, *y = b;

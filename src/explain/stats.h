@@ -13,6 +13,8 @@ double ky_stats_mean(const double *v, size_t n);
 void ky_stats_sort(double *v, size_t n);
 /* The value at part q (0 .. 1) of a sorted array; 0 if it is empty. */
 double ky_stats_quantile(const double *sorted, size_t n, double q);
+/* The mean of the two values in the middle if n is even; 0 if the sorted array is empty. */
+double ky_stats_median(const double *sorted, size_t n);
 /* A value that stands for `weight` of its kind. */
 struct ky_weighted {
 	double v, weight;

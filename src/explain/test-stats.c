@@ -27,6 +27,10 @@ static void means_and_quantiles(void **state)
 	assert_near(ky_stats_quantile(v, 5, .5), 3, 0);
 	assert_near(ky_stats_quantile(v, 5, 1), 5, 0);
 	assert_near(ky_stats_quantile(v, 0, .5), 0, 0);
+	assert_near(ky_stats_median(v, 5), 3, 0);
+	assert_near(ky_stats_median(v, 4), 2.5, 0);
+	assert_near(ky_stats_median(v, 1), 1, 0);
+	assert_near(ky_stats_median(v, 0), 0, 0);
 }
 
 static void weighted_median(void **state)

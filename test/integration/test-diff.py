@@ -60,7 +60,9 @@ def test_conditions(k):
     check("s:work: p99 is 18.7 % less (123.0 us, now 100.0 us; p=" in done.stderr, done.stderr)
     failed = json.loads(k.run([kymotest.CLI, "--json", "diff", *base, "--", *new, "--fail-if=p99 > +10%"], status=1).stdout)
     equal((failed["ok"], failed["code"], failed["met"], failed["runs"]), (False, "changed", 1, [8, 8]), "JSON")
-    check(failed["names"][0]["p99_ns"]["p"] < 0.01, failed["names"])
+    work = failed["names"][0]
+    equal((work["p99_ns"]["base"], work["p99_ns"]["new"]), (100_003.5, 123_003.5), "medians of eight runs")
+    check(work["p99_ns"]["p"] < 0.01, work)
     # without enough runs the limit alone counts
     check("not tested" in diff(k, base[:2], new[:4], "--fail-if=p99 > +10%", status=1).stderr, "two runs")
     # with enough runs, a great change that may be chance does not
@@ -100,6 +102,7 @@ def test_names(k):
             "only in NEW: a:new (3 times a run)", "NEW: records are missing in 5 of 5 runs (35 "):
         check(line in text, f"{line!r} is not in:\n{text}")
     check("a:x:  10 → 22  +120.0 % (p=" in text, text)
+    check("a:x:  10 → 20.5  +105.0 %" in diff(k, base[:2], new[:2]).stdout, "the median of two counts")
     same = [run_file(k.top / f"same{i}.json", {"a:x": 10, "a:y": 2}) for i in range(2)]
     equal(diff(k, same[:1], same[1:]).stdout, "no difference: 2 events on both sides, as often\n", "without a difference")
 
