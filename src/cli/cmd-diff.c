@@ -174,10 +174,10 @@ static bool is_beyond(const struct condition *c, const struct change *change)
 
 static void put_duration(struct ky_buf *b, double ns)
 {
-	const int digits = ns >= 1000;
-	const char *unit = ky_scale_ns(&ns, 1000);
+	/* the limit is that of the rounded number */
+	const char *unit = ky_scale_ns(&ns, ns < 1000 ? 999.5 : 999.95);
 
-	ky_buf_printf(b, "%.*f %s", digits, ns, unit);
+	ky_buf_printf(b, "%.*f %s", strcmp(unit, "ns") != 0, ns, unit);
 }
 
 static void put_value(struct ky_buf *b, enum measure measure, double v)

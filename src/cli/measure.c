@@ -68,7 +68,7 @@ int measure_check_options(struct cli *cli)
 void measure_print_duration(unsigned __int128 ns)
 {
 	double value = (double)ns;
-	const char *unit = ky_scale_ns(&value, 1000);
+	const char *unit = ky_scale_ns(&value, 999.95); /* as rounded to one digit */
 
 	printf("  %5.*f %-2s", ns >= 1000, value, unit);
 }

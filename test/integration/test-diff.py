@@ -107,6 +107,18 @@ def test_names(k):
     equal(diff(k, same[:1], same[1:]).stdout, "no difference: 2 events on both sides, as often\n", "without a difference")
 
 
+def test_units(k):
+    """A duration that is rounded to 1000 of a unit is shown as 1 of the next one."""
+    for ns, text in ((999, "999 ns"), (999_949, "999.9 us"), (999_950, "1.0 ms"), (999_949_999, "999.9 ms"), (999_999_999, "1.0 s")):
+        t = answers.Trace(answers.SPAN_EVENTS)
+        t.packet(0, [t.record(1000, "s:inner_begin", 1, 0), t.record(1000 + ns, "s:inner_end", 1, 0)])
+        trace = t.write(k.top / f"ns{ns}")
+        line = next(row for row in k.kymo("stat", trace).stdout.splitlines() if row.endswith("  s:inner"))
+        equal(line.split(), ["1", *text.split() * 7, "s:inner"], f"{ns} ns")
+        check(f"{text} → {text}  =" in diff(k, [trace], [trace]).stdout, text)
+    check("1.0 us → 999 ns" in diff(k, side(k, "a", [999, 1000]), side(k, "b", [999])).stdout, "999.5 ns, rounded")
+
+
 def test_latency(k):
     answers.random_spans(random.Random(1), k.top / "one")
     answers.random_spans(random.Random(2), k.top / "two")

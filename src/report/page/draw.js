@@ -290,7 +290,7 @@ const UNITS = [['ns', 1], ['µs', 1e3], ['ms', 1e6], ['s', 1e9]];
 function duration(ns) {
 	let unit = UNITS[0];
 	for (const u of UNITS)
-		if (Math.abs(ns) >= u[1])
+		if (Math.abs(ns) >= u[1] * .99995) // 1000 when it is rounded
 			unit = u;
 	const v = ns / unit[1];
 	return (unit[1] === 1 ? v.toFixed(0) : v >= 1000 ? v.toFixed(1) : v.toPrecision(4)) + ' ' + unit[0];
