@@ -232,8 +232,8 @@ static const struct {
 	{SCOPE_PACKET_CONTEXT, "packet_seq_num", KY_ROLE_PACKET_SEQ},
 	{SCOPE_PACKET_CONTEXT, "events_discarded", KY_ROLE_DISCARDED},
 	{SCOPE_PACKET_CONTEXT, "cpu_id", KY_ROLE_CPU},
-	{SCOPE_FIELDS, "_span_tid", KY_ROLE_SPAN_TID},
-	{SCOPE_FIELDS, "_async_id", KY_ROLE_ASYNC_ID},
+	{SCOPE_FIELDS, "span_tid", KY_ROLE_SPAN_TID},
+	{SCOPE_FIELDS, "async_id", KY_ROLE_ASYNC_ID},
 };
 
 /* Returns the role that CTF 2 declares for a field; it depends on the scope, too. */
@@ -281,9 +281,7 @@ static enum ky_role role_of(const struct compiler *c, const struct ky_node *node
 		!strcmp(node->name, "id"))
 		return KY_ROLE_EVENT_ID;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(roles) && c->depth == 1; i++) {
-		const char *name = c->scope == SCOPE_FIELDS ? node->full_name : node->name;
-
-		if (c->scope == roles[i].scope && !strcmp(name, roles[i].name))
+		if (c->scope == roles[i].scope && !strcmp(node->name, roles[i].name))
 			return roles[i].role;
 	}
 	return KY_ROLE_NONE;
