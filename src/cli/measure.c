@@ -8,7 +8,6 @@
 #include "analysis/measure.h"
 #include "reader/format.h"
 
-#define NS_PER_S  1000000000
 #define BAR_WIDTH 32
 
 static const unsigned permilles[] = {0, 500, 900, 990, 999, 1000};
@@ -77,13 +76,15 @@ void measure_print_duration(unsigned __int128 ns)
 static void put_view(
 	struct ky_buf *b, struct cli *cli, const char *path, int64_t from_ns, int64_t to_ns)
 {
+	char from[64], to[64];
+
 	ky_buf_puts(b, "kymo view");
 	for (size_t i = 0; i < cli->args.n_pos || !i; i++) {
 		ky_buf_puts(b, " ");
 		ky_buf_put_word(b, cli->args.n_pos ? cli_arg(cli, i) : path);
 	}
-	ky_buf_printf(b, " --begin=%" PRId64 ".%09" PRId64 " --end=%" PRId64 ".%09" PRId64,
-		from_ns / NS_PER_S, from_ns % NS_PER_S, to_ns / NS_PER_S, to_ns % NS_PER_S);
+	*ky_put_limit(from, from_ns) = *ky_put_limit(to, to_ns) = '\0';
+	ky_buf_printf(b, " --begin=%s --end=%s", from, to);
 }
 
 void measure_print_view(struct cli *cli, const char *path, int64_t from_ns, int64_t to_ns)

@@ -98,6 +98,15 @@ static bool parse_limit(struct cli_limit *l, const char *text)
 	const char *p = text;
 
 	l->tm.tm_isdst = -1;
+	if (*p == '@') {
+		bool is_before = p[1] == '-';
+
+		l->kind = CLI_LIMIT_ABSOLUTE;
+		if (!parse_duration(p + 1 + is_before, false, &l->ns))
+			return false;
+		l->ns = is_before ? -l->ns : l->ns;
+		return true;
+	}
 	if (*p == '+' || *p == '-') {
 		l->kind = *p == '+' ? CLI_LIMIT_AFTER : CLI_LIMIT_BEFORE;
 		return parse_duration(p + 1, true, &l->ns);
@@ -219,7 +228,7 @@ static bool resolve_limit(struct cli_limit l, struct ky_trace_reader *reader, in
 		return !__builtin_sub_overflow(event_ns, l.ns, ret_ns);
 	case CLI_LIMIT_DAY:
 		cli_first_event(reader, &event_ns);
-		first = (time_t)(event_ns / NS_PER_S);
+		first = (time_t)(event_ns / NS_PER_S - (event_ns % NS_PER_S < 0));
 		if (localtime_r(&first, &day)) {
 			l.tm.tm_year = day.tm_year;
 			l.tm.tm_mon = day.tm_mon;

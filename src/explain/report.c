@@ -11,19 +11,28 @@
 #include "explain/words.h"
 #include "reader/format.h"
 
-/* With its date if that is not the day of the trace's first event. */
+/*
+ * Local time, with its date if that is not the day of the trace's first event; seconds since 1970
+ * in an hour that exists twice, when the clock is set back.
+ */
 static void put_limit(struct ky_buf *b, const char *option, int64_t ns, int64_t first_ns)
 {
 	time_t at = (time_t)(ns / 1000000000), first = (time_t)(first_ns / 1000000000);
-	char clock[48], day[24] = "", first_day[24] = "";
+	char clock[64], day[24] = "", first_day[24] = "";
+	bool is_clear = false;
 	struct tm tm;
 
-	if (localtime_r(&at, &tm))
+	if (localtime_r(&at, &tm)) {
 		strftime(day, sizeof(day), "%Y-%m-%d ", &tm);
+		tm.tm_isdst = -1;
+		is_clear = ns >= 0 && mktime(&tm) == at;
+	}
 	if (localtime_r(&first, &tm))
 		strftime(first_day, sizeof(first_day), "%Y-%m-%d ", &tm);
 	ky_times_clock(clock, sizeof(clock), ns);
-	if (strcmp(day, first_day))
+	if (!is_clear)
+		*ky_put_limit(clock, ns) = '\0';
+	if (is_clear && strcmp(day, first_day))
 		ky_buf_printf(b, " --%s='%s%s'", option, day, clock);
 	else
 		ky_buf_printf(b, " --%s=%s", option, clock);

@@ -51,6 +51,11 @@ char *ky_put_time(struct ky_format *f, char *to, int64_t ns)
 		find_second(&f->local, ns, f->time_form == KY_TIME_UTC, forms[f->time_form]), ns);
 }
 
+char *ky_put_limit(char *to, int64_t ns)
+{
+	return put_seconds(ns < 0 ? ky_put_char(to, '@') : to, ns);
+}
+
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns)
 {
 	return ky_put_char(

@@ -86,6 +86,8 @@ void ky_format_json_string(struct ky_buf *out, const char *text, size_t n);
 
 /* Writes HH:MM:SS.nnnnnnnnn, local time, or YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ; at most 64 bytes. */
 char *ky_put_time(struct ky_format *f, char *to, int64_t ns);
+/* Seconds since 1970 as --begin and --end take them, with "@" if they are negative. */
+char *ky_put_limit(char *to, int64_t ns);
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns);
 /* Returns the next label of an enumeration that matches v, from index *at on. NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);

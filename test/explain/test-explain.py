@@ -29,9 +29,9 @@ def new_trace(events, name="t", **options):
     return path
 
 
-def kymo(*arguments, code=0):
+def kymo(*arguments, code=0, zone="UTC"):
     p = subprocess.run([KYMO, *arguments], capture_output=True, text=True, timeout=120,
-                       env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+                       env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": zone})
     assert p.returncode == code, (arguments, p.returncode, p.stdout, p.stderr)
     return p.stdout if code == 0 else p.stderr
 
@@ -2205,6 +2205,23 @@ def test_commands():
         events = [json.loads(x) for x in kymo(*words[1:], "--format=json").splitlines()]
         names = [e["name"] for e in events if e["timestamp"] in (f["example"]["begin_ns"], f["example"]["end_ns"])]
         assert "shop:checkout_begin" in names and "shop:checkout_end" in names, (line, events)
+
+
+def test_commands_of_any_time():
+    """A local time may exist twice, and a time may be before 1970."""
+    path = Program(21).make(noise)
+    metadata = os.path.join(path, "metadata")
+    with open(metadata, encoding="utf-8") as file:
+        text = file.read()
+    for second in (1792888200, 1792891800, -5000):  # 2:30 before and after the clock was set back, 1969
+        with open(metadata, "w", encoding="utf-8") as file:
+            file.write(text.replace("offset_s = 1700000000", f"offset_s = {second}"))
+        zone = "CET-1CEST,M3.5.0,M10.5.0/3"
+        lines = [x.split("look: ", 1)[1] for x in kymo("explain", path, "--span=shop:checkout", zone=zone).splitlines() if "look: " in x]
+        assert lines
+        for line in lines:
+            names = [json.loads(x)["name"] for x in kymo(*shlex.split(line)[1:], "--format=json", zone=zone).splitlines()]
+            assert "shop:checkout_begin" in names and "shop:checkout_end" in names, (second, line)
 
 
 def test_losses():

@@ -661,7 +661,16 @@ def test_begin_end(k):
         out, errors = raw(k, [CLI, "view", trace, *options])
         equal(errors.decode(), "" if wanted else f"kymo: no event in {trace} is selected\n", f"{options}: messages")
         equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {base}")
-    for bad in ("--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml", "--begin=24:00:00", "--begin=12:60:00",
+    # before 1970: view shows the same seconds without the @, and stat the command
+    text = (trace / "metadata").read_text()
+    (trace / "metadata").write_text(text.replace("offset_s = 1700000000", "offset_s = -2"))
+    for options, wanted in ((["--begin=@-0.94"], range(10, 30)), (["--begin=@-1", "--end=@0.001"], range(9, 20)), (["--end=23:59:58.5"], range(4))):
+        out, _ = raw(k, [CLI, "view", trace, *options])
+        equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, before 1970")
+    for event in k.kymo_json("stat", trace, "--top=n0")["top"][0]["events"]:
+        out, _ = raw(k, [CLI, *event["view"].split()[1:]])
+        check(b"n0 = %d " % event["value"] in out, event)
+    for bad in ("--begin=@", "--begin=@-", "--begin=@1ms", "--begin=@+1", "--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml", "--begin=24:00:00", "--begin=12:60:00",
             "--begin=2023-02-29 12:00:00", "--begin=+1.5d", "--end=-", "--tail=x", "--fields=", "--time=new", "--event=", "--filter=n0 ==", "-e,"):
         k.kymo("view", str(trace), bad, status=2)
 

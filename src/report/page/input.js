@@ -209,7 +209,7 @@ function copy(text, what) {
 const command = () => {
 	const at = t => {
 		const ns = BigInt(head.begin) + BigInt(Math.round(t)), digits = String(ns < 0n ? -ns : ns).padStart(10, '0');
-		return `${ns < 0n ? '-' : ''}${digits.slice(0, -9)}.${digits.slice(-9)}`;
+		return `${ns < 0n ? '@-' : ''}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 	};
 	return `${head.command} --begin=${at(Math.max(0, v0))} --end=${at(Math.min(span, v1))}`;
 };
