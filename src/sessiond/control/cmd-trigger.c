@@ -51,8 +51,8 @@ static enum outcome refuse_trigger(struct request *r, int error, const char *nam
 			r->session->name, name, name);
 	if (error == -EDQUOT)
 		return request_refuse(r, "failed",
-			"too many triggers: a session may have %u, and a user %u", TRIGGERS_MAX,
-			USER_TRIGGERS_MAX);
+			"too many triggers: a session may have %u, %u of them about events and spans, and a user %u",
+			TRIGGERS_MAX, (unsigned)KY_SET_TRIGGERS, USER_TRIGGERS_MAX);
 	return request_no_memory(r);
 }
 
