@@ -656,9 +656,9 @@ uint64_t ky_source_bits(const struct ky_source_event *e, const struct ky_field *
 {
 	const struct ky_value *v = value_of(e, f);
 
-	if (v && v->node->is_text)
+	if (v && (v->node->is_text || v->node->kind == KY_NODE_STRING))
 		return ky_hash_add(KY_HASH_BASIS, v->text, v->n);
-	return v && v->node->kind == KY_NODE_INT ? v->u : 0;
+	return v && (v->node->kind == KY_NODE_INT || v->node->kind == KY_NODE_FLOAT) ? v->u : 0;
 }
 
 uint64_t ky_source_id(const struct ky_source_event *e)

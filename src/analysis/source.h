@@ -165,7 +165,7 @@ int64_t ky_source_number(
 	const struct ky_source_event *e, enum ky_event_field field, int64_t otherwise);
 /* The number that a begin and an end of an asynchronous span have in common. */
 uint64_t ky_source_id(const struct ky_source_event *e);
-/* The bits of an integer, or a number that stands for a text; 0 for other fields. */
+/* The bits of a number, or a number that stands for a text; 0 for other fields. */
 uint64_t ky_source_bits(const struct ky_source_event *e, const struct ky_field *f);
 /* The number of a field, or the length of its text; NAN for others and for names of numbers. */
 double ky_source_real(const struct ky_source_event *e, const struct ky_field *f);

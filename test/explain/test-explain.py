@@ -2378,6 +2378,19 @@ def test_pair():
         assert why in kymo("explain", path, "--pair=" + bad, code=2), bad
 
 
+def test_pair_of_values():
+    """Ten requests are open at a time: texts and real numbers are keys as integers are."""
+    events, client = [], (300, 60, "client")
+    for i in range(100):
+        for name, k in (("net:asked", i), ("net:answered", i - 10)):
+            if k >= 0:
+                events.append(traces.Event(10**6 + i * 10**5 + (i - k), name, 0, client, id=k, text="r%d" % k, real=k / 4))
+    path = new_trace(events)
+    for key in ("id", "text", "real"):
+        out = explain(path, "net:asked..net:answered", "--pair=net:asked..net:answered,key=" + key)
+        assert (out["count"], out["slow"]["mean_ns"], out["typical"]["mean_ns"]) == (90, 10**6 + 10, 10**6 + 10), (key, out)
+
+
 def test_selection():
     """-f chooses instances by their begin, --begin and --end by time, -e what is looked at."""
     p = Program(33, n=200)
