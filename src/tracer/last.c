@@ -45,7 +45,7 @@ bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 	char buf[4096] __attribute__((aligned(8)));
 	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid_t self = (pid_t)syscall(SYS_gettid);
-	bool saw_self = false;
+	bool saw_main = false;
 	long n = -1;
 
 	*ret_ours = *ret_others = 0;
@@ -55,7 +55,7 @@ bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 			pid_t id = (pid_t)strtol(e->name, NULL, 10);
 
 			at += e->len;
-			saw_self |= id == self;
+			saw_main |= id == getpid();
 			if (!id || id == self || id == getpid())
 				continue;
 			if (tracer_listener_is(id) || tracer_statedump_is(id))
@@ -65,13 +65,39 @@ bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 		}
 	ky_close(fd);
 	/*
-	 * The kernel's list ends early if the thread that it lists last ends meanwhile. Without any
-	 * thread it is that of a filter, which lets calls succeed that are not made.
+	 * The kernel's list begins with main, and ends early if the thread that it lists last ends
+	 * meanwhile. Without main, it is that of a filter, which lets calls succeed that are not
+	 * made, or has the numbers of another PID namespace, to which /proc belongs.
 	 */
-	return n == 0 && (saw_self || *ret_ours + *ret_others);
+	return n == 0 && saw_main;
 }
 
-/* If it cannot see them, the listener ends alone. */
+static void end_ours(void)
+{
+	if (tracer.companion)
+		tracer_wait_written();
+	tracer_statedump_end();
+	tracer_listener_end();
+}
+
+/*
+ * For a program whose other threads nobody can wait for: without /proc, with that of another PID
+ * namespace, or without a descriptor or a thread left. The tracer's threads end before the
+ * program's, so the C library calls exit() in the last of these. Returns false behind a filter of
+ * the program: it may forbid the C library's calls, so the listener ends without them.
+ */
+static bool end_ours_first(void)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MIN_NS};
+
+	if (tracer.filtered || (!tracer.filtered_early && tracer_is_filtered()))
+		return false;
+	end_ours();
+	while (tracer_listener_exists())
+		nanosleep(&nap, NULL);
+	return true;
+}
+
 static void *wait_for_others(void *arg)
 {
 	struct timespec nap = {.tv_nsec = NAP_MIN_NS};
@@ -82,16 +108,13 @@ static void *wait_for_others(void *arg)
 	tracer_follow_main();
 	while ((sees = tracer_count_threads(&ours, &others)) && ours + others) {
 		if (!others) {
-			if (tracer.companion)
-				tracer_wait_written();
-			tracer_statedump_end();
-			tracer_listener_end();
+			end_ours();
 			nap.tv_nsec = NAP_MIN_NS;
 		}
 		nanosleep(&nap, NULL);
 		nap.tv_nsec = KY_MIN(nap.tv_nsec * 2, NAP_MAX_NS);
 	}
-	loader.alone = !sees;
+	loader.alone = !sees && !end_ours_first();
 	return arg;
 }
 
@@ -119,7 +142,8 @@ static void on_main_end(void *unused)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	loader.is_awaited = true;
-	loader.is_awaited = pthread_create(&thread, &attr, wait_for_others, NULL) == 0;
+	loader.is_awaited = pthread_create(&thread, &attr, wait_for_others, NULL) == 0 ||
+			    end_ours_first();
 	pthread_attr_destroy(&attr);
 }
 

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -98,16 +99,24 @@ static int own_descriptors(void)
 	return open_wake_fd();
 }
 
-/*
- * Another thread may have the number of one that a filter has killed, and the signal would end it.
- * The lock's first word has the number of its owner while that lives (robust futexes).
- */
-static bool listener_lives(void)
+/* The lock's first word has the number of its owner while that lives (robust futexes). */
+static pid_t living_owner(void)
 {
 	uint32_t word;
 
 	__atomic_load((const uint32_t *)&tracer.alive, &word, __ATOMIC_RELAXED);
-	return (word & FUTEX_TID_MASK) == (uint32_t)listener.tid;
+	return (pid_t)(word & FUTEX_TID_MASK);
+}
+
+/* Another thread may have the number of one that a filter has killed: the signal would end it. */
+static bool listener_lives(void)
+{
+	return living_owner() == listener.tid;
+}
+
+bool tracer_listener_exists(void)
+{
+	return __atomic_load_n(&tracer.n_starting, __ATOMIC_ACQUIRE) || living_owner();
 }
 
 void tracer_listener_wake(void)
@@ -239,6 +248,14 @@ static bool was_no_wait(uint64_t begin, int timeout_ms)
 	uint64_t ms = (ky_clock_ns(CLOCK_MONOTONIC) - begin) / 1000000;
 
 	return timeout_ms < 0 || (timeout_ms > 1 && ms < (uint64_t)timeout_ms / 2);
+}
+
+/* Returns true if the program may open fewer files than we poll, as in sandboxes: EINVAL. */
+static bool is_poll_limited(void)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < N_POLL;
 }
 
 static void serve_conn(struct tracer_conn *c, short revents)
@@ -401,8 +418,8 @@ static void listen_to_daemons(void)
 		begin = ky_clock_ns(CLOCK_MONOTONIC);
 		n = poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR) {
-			/* a filter installed after the last look: as if it had killed us */
-			tracer.filtered = true;
+			/* A filter installed after the last look: as if it had killed us. */
+			tracer.filtered |= errno != EINVAL || !is_poll_limited();
 			return;
 		}
 		if (look_for_main())
@@ -432,8 +449,8 @@ static void *listen_loop(void *arg)
 {
 	struct timespec nap = {.tv_nsec = 1000000};
 
-	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&tracer.alive);
+	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
 	look_for_filter();
 	if (!tracer.filtered)
 		listen_to_daemons();

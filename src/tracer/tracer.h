@@ -429,6 +429,8 @@ bool tracer_listener_is(pid_t thread);
  * the lock.
  */
 bool tracer_listener_runs(void);
+/* Returns false when the kernel has ended its thread, after all that the C library does there. */
+bool tracer_listener_exists(void);
 /* Revokes tracer_listener_end(), if the listener still runs. Under the lock. */
 void tracer_listener_stay(void);
 

@@ -189,7 +189,7 @@ bool tracer_has_become_filtered(void)
 	asker.answered = false;
 	asker.lives = 1;
 	if (clone(ask_if_filtered, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
-		return true;
+		return errno != EAGAIN; /* else a limit of threads */
 	while (__atomic_load_n(&asker.lives, __ATOMIC_ACQUIRE))
 		syscall(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);
 	return !asker.answered || asker.filtered;

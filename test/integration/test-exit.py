@@ -4,7 +4,7 @@
 
 import signal
 
-from kymotest import APPS, Skip, check, check_counts, equal, integers, main, read_trace, wait_for, without_sanitizers
+from kymotest import APPS, Skip, check, check_counts, equal, integers, main, may_unshare, read_trace, wait_for, without_sanitizers
 
 
 def test_threads_in_events(k):
@@ -34,6 +34,29 @@ def test_pthread_exit(k):
         equal(k.app("last", *way), "bye\n", f"recorded {way}")
     k.kymo("destroy")
     check_counts(k, out, 60)
+
+
+def test_pthread_exit_unseen(k):
+    """
+    main leaves by pthread_exit() where nobody can see the other threads: without /proc, with that
+    of another PID namespace, or if the program may open no file or start no thread.
+    """
+    ways = [((), what) for what in ("files", "threads")]
+    if may_unshare("-p", "-f"):
+        ways.append((("unshare", "-p", "-f"), "-"))
+    if may_unshare("-m"):
+        ways.append((("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"), "-"))
+
+    def check_output(when, env=None):
+        for wrap, what in ways:
+            for n in 0, 2:
+                equal(k.run([*wrap, APPS / "last", n, what], env=env).stdout, "bye\n", f"{when}: {n} {what} {wrap}")
+
+    check_output("untraced", env={"KYMO_OFF": "1"})
+    check_output("without a daemon")
+    k.start_daemon()
+    k.record("last:*")
+    check_output("recorded")
 
 
 def test_pthread_exit_and_signals(k):

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * last N [wait] [ANYTHING]: starts N threads and leaves main by pthread_exit(). Each thread records
- * 10 events, waits for a line if the second argument is "wait", and ends. At exit the program
- * prints "bye". With a third argument, a child does all this, and the parent exits with the child's
- * status.
+ * last N [wait|files|threads] [ANYTHING]: starts N threads and leaves main by pthread_exit(). Each
+ * thread records 10 events, waits for a line if the second argument is "wait", and ends. At exit
+ * the program prints "bye". With "files" or "threads", main may open or start no more of them. With
+ * a third argument, a child does all this, and the parent exits with the child's status.
  */
 #include <kymo/tracepoint.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,27 @@ static void *record(void *arg)
 	return arg;
 }
 
+static void *leave(void *arg)
+{
+	pthread_exit(arg);
+}
+
+static void limit(const char *what)
+{
+	const struct rlimit none = {0, 0};
+	pthread_t thread;
+
+	/* pthread_exit() opens a library the first time */
+	pthread_create(&thread, NULL, leave, NULL);
+	pthread_join(thread, NULL);
+	if (!strcmp(what, "files"))
+		setrlimit(RLIMIT_NOFILE, &none);
+	/* the limit of threads does not apply to root */
+	if (!strcmp(what, "threads") &&
+		(setrlimit(RLIMIT_NPROC, &none) || (!geteuid() && setuid(65534))))
+		_exit(4);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -46,5 +68,7 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, record, NULL);
 	if (waits)
 		write(STDOUT_FILENO, "ready\n", 6);
+	if (argc > 2 && (!strcmp(argv[2], "files") || !strcmp(argv[2], "threads")))
+		limit(argv[2]);
 	pthread_exit(NULL);
 }
