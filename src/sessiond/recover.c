@@ -107,7 +107,9 @@ static void consumer_called(struct ky_listener *l, int fd, const struct ky_peer 
 		consumer_adopt(&recording_of(s)->consumer, fd);
 		return;
 	}
+	env_set_cause(r->env, peer->uid);
 	send_away(fd);
+	env_set_cause(r->env, r->env->uid);
 }
 
 /* That of this process. */

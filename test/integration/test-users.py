@@ -706,6 +706,33 @@ def test_flood_of_another_user(k):
     equal(numbers_of(root, "all", out), {number: 100 for number in range(n)}, "events of the other user's programs")
 
 
+CALLERS = """
+import socket
+
+def call():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect("/run/kymo/drain.sock")
+    return s
+
+for _ in range(40):
+    call().close()
+last = call()
+print("made", flush=True)
+last.recv(64)
+"""
+
+
+def test_false_consumers(k):
+    """Another user's connections to the socket for consumers cause at most 20 lines of the log."""
+    system_daemon(k)
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    callers = User(k, "alice").spawn("python3", "-c", CALLERS)
+    k.expect(callers, "made")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    k.finish(callers)
+    equal(k.daemon_log().count("consumer of the previous session daemon"), 20, "lines of the log")
+
+
 def test_another_user_scribbles(k):
     """
     A program writes into all memory that it shares with the tracer: no event of other users is lost
