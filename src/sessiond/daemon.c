@@ -466,6 +466,15 @@ static void init_parts(struct daemon *d)
 	d->peers.allows_commands = d->options.allow_commands;
 }
 
+/* Programs and consumers get memory that is opened again there, to be read only. */
+static int need_proc(void)
+{
+	if (!access("/proc/self/fd", X_OK))
+		return 0;
+	ky_error("/proc is not mounted: mount it, 'mount -t proc proc /proc'");
+	return -ENOENT;
+}
+
 int daemon_init(struct daemon *d, const struct daemon_options *options)
 {
 	int ret;
@@ -485,6 +494,8 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	if (ret < 0)
 		ky_error("the limit of the stack is too low: raise it, 'ulimit -s 8192'");
 	limit_apps(d);
+	if (!ret)
+		ret = need_proc();
 	if (!ret)
 		ret = open_loop(d);
 	if (!ret)

@@ -19,7 +19,7 @@ import time
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import APPS, CLI, SESSIOND, Skip, check, check_counts, equal, main, need_mounts, need_program, open_fds, wait_for, without_sanitizers
+from kymotest import APPS, CLI, SESSIOND, Skip, check, check_counts, equal, main, need_mounts, need_program, need_unshare, open_fds, wait_for, without_sanitizers
 from program import CAP_TSC, EMPTY, Program
 
 N = 200
@@ -94,6 +94,14 @@ def test_little_stack(k):
     k.stop_daemon()
     done = k.run([*limited("--stack=131072:131072"), *may_not, SESSIOND], status=1)
     equal(done.stderr, "kymo-sessiond: the limit of the stack is too low: raise it, 'ulimit -s 8192'\n", "the daemon's message")
+
+
+@without_sanitizers
+def test_no_proc(k):
+    """Without /proc, the session daemon does not start, and says why."""
+    need_unshare("-m")
+    done = k.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", SESSIOND], status=1)
+    equal(done.stderr, "kymo-sessiond: /proc is not mounted: mount it, 'mount -t proc proc /proc'\n", "the daemon's message")
 
 
 @without_sanitizers  # sanitizers look for leaks in /proc
