@@ -2,7 +2,8 @@
 /*
  * top: what a session records now. The session daemon reports totals and losses. The names come
  * from the ends of the trace's streams, which the consumer writes every second. A round reads what
- * came since the round before, and forgets it when it was shown.
+ * came since the round before, and forgets it when it was shown. If that is much, the round reads a
+ * sample, so that it does not fall behind.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -26,7 +27,8 @@
 #define MAX_FLUSH_NS (10 * NS_PER_S) /* that a stopped session may take to write its buffers */
 #define ROWS_OTHER   4		     /* of the screen: heads */
 #define FILL_WIDTH   8		     /* characters of the bar */
-#define MAX_KEYS     10000 /* that are shown together; further ones are counted as others */
+#define MAX_KEYS     10000   /* that are shown together; further ones are counted as others */
+#define SAMPLE_MAX   2000000 /* events that a round reads */
 
 enum by { BY_EVENT, BY_PROCESS, BY_THREAD };
 
@@ -51,6 +53,10 @@ struct top {
 	struct kymo_cursor *cursor; /* owned */
 	struct ky_htab counts;
 	uint64_t n_events, n_others; /* in this round */
+	bool is_sample;		     /* there are more */
+	uint64_t n_recorded,
+		recorded_ns; /* events of the session, as the daemon knew at that time */
+	double scale;	     /* what an event of this round stands for */
 	enum by by;
 	uint64_t began_ns, round_ns; /* of the machine: the command, and this round */
 	uint64_t interval_ns, n_rounds;
@@ -73,6 +79,7 @@ static void forget_counts(struct top *t)
 {
 	ky_htab_free_all(&t->counts, struct count, node);
 	t->n_events = t->n_others = 0;
+	t->is_sample = false;
 }
 
 /* Stores the count of such events; NULL if there are too many. Returns 0 or -ENOMEM. */
@@ -120,6 +127,25 @@ static const char *const owner_columns[N_OWNER_COLUMNS] = {
 	[SPAN_TID] = "span_tid",
 };
 
+static void close_cursor(struct top *t)
+{
+	kymo_cursor_close(t->cursor);
+	kymo_query_free(t->query);
+	t->cursor = NULL;
+	t->query = NULL;
+}
+
+static int open_cursor(struct top *t, int64_t from_ns)
+{
+	int r = kymo_query_new(&t->query, t->reader);
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(owner_columns) && !r; i++)
+		r = kymo_query_column(t->query, owner_columns[i], KYMO_INT64, NULL);
+	if (!r)
+		r = kymo_query_time(t->query, from_ns, INT64_MAX);
+	return r ? r : kymo_cursor_open(&t->cursor, t->query);
+}
+
 /* Opens the trace once there is one, at the time at which the command began. */
 static int open_trace(struct top *t)
 {
@@ -129,12 +155,22 @@ static int open_trace(struct top *t)
 
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	r = kymo_query_new(&t->query, t->reader);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(owner_columns) && !r; i++)
-		r = kymo_query_column(t->query, owner_columns[i], KYMO_INT64, NULL);
-	if (!r)
-		r = kymo_query_time(t->query, t->from_ns, INT64_MAX);
-	return r ? r : kymo_cursor_open(&t->cursor, t->query);
+	return open_cursor(t, t->from_ns);
+}
+
+/* Leaves out what is there: the next round reads what comes from now on. */
+static int skip_events(struct top *t)
+{
+	struct kymo_reader_totals totals = {.size = sizeof(totals)};
+	int r = kymo_reader_refresh(t->reader);
+
+	if (r >= 0)
+		r = kymo_reader_get_totals(t->reader, &totals);
+	if (r < 0 || !totals.has_times)
+		return r < 0 ? r : 0;
+	t->is_sample = true;
+	close_cursor(t);
+	return open_cursor(t, totals.end_ns);
 }
 
 static int64_t first_number(const struct kymo_batch *b, size_t row, size_t column, size_t end)
@@ -175,10 +211,23 @@ static int read_events(struct top *t)
 		r = kymo_reader_refresh(t->reader);
 	if (r < 0 || !t->cursor)
 		return r < 0 ? r : 0;
-	while ((r = kymo_cursor_next(t->cursor, &b)) > 0)
+	while (r >= 0 && t->n_events < SAMPLE_MAX && (r = kymo_cursor_next(t->cursor, &b)) > 0)
 		for (size_t i = 0; i < b->n && r >= 0; i++)
 			r = add_event(t, b, i);
-	return r;
+	return r < 0 || t->n_events < SAMPLE_MAX ? r : skip_events(t);
+}
+
+/* Of a sample, the shares count; the daemon knows how many events they are of. */
+static void scale_counts(struct top *t, uint64_t recorded, uint64_t now_ns)
+{
+	double rate = (double)(recorded - KY_MIN(recorded, t->n_recorded)) /
+		      (double)KY_MAX(now_ns - t->recorded_ns, UINT64_C(1));
+
+	t->n_recorded = recorded;
+	t->recorded_ns = now_ns;
+	t->scale = 1;
+	if (t->is_sample)
+		t->scale = KY_MAX(rate * (double)t->round_ns / (double)t->n_events, 1.0);
 }
 
 /* --- output --- */
@@ -257,7 +306,7 @@ static const char *event_name(const struct top *t, const struct count *c)
 
 static double rate_of(const struct top *t, uint64_t n)
 {
-	return (double)n * (double)NS_PER_S / (double)KY_MAX(t->round_ns, (uint64_t)1);
+	return (double)n * t->scale * (double)NS_PER_S / (double)KY_MAX(t->round_ns, (uint64_t)1);
 }
 
 static void print_count(struct top *t, const struct kymo_value *session, const struct count *c)
@@ -344,11 +393,11 @@ static void print_json(struct top *t, const struct kymo_value *s, struct count *
 	ky_buf_puts(&b, "{\"ok\": true, ");
 	cli_put_member(&b, "session", name);
 	ky_buf_printf(&b,
-		"\"seconds\": %.9f, \"events\": %" PRIu64 ", \"discarded\": %" PRIu64
-		", \"in_buffers\": %" PRIu64 ", \"fill\": %" PRIu64
-		", \"by\": \"%s\", \"counts\": [",
+		"\"seconds\": %.9f, \"events\": %" PRIu64
+		", \"is_sample\": %s, \"discarded\": %" PRIu64 ", \"in_buffers\": %" PRIu64
+		", \"fill\": %" PRIu64 ", \"by\": \"%s\", \"counts\": [",
 		(double)t->round_ns / (double)NS_PER_S, t->n_events,
-		kymo_value_u64(kymo_value_get(s, "discarded")),
+		t->is_sample ? "true" : "false", kymo_value_u64(kymo_value_get(s, "discarded")),
 		kymo_value_u64(kymo_value_get(s, "in_buffers")),
 		kymo_value_u64(kymo_value_get(s, "fill")), by_names[t->by]);
 	for (size_t i = 0; i < n; i++) {
@@ -411,11 +460,13 @@ static int show_round(struct top *t, uint64_t *last_ns)
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	_cleanup_free_ struct count **all = NULL;
 	const struct kymo_value *session;
+	uint64_t asked_ns;
 	size_t n = 0;
 	int r = fetch_status(t, &reply), e;
 
 	if (r || !reply)
 		return r;
+	asked_ns = cli_now_ns();
 	e = read_events(t);
 	t->round_ns = cli_now_ns() - *last_ns;
 	*last_ns += t->round_ns;
@@ -424,6 +475,7 @@ static int show_round(struct top *t, uint64_t *last_ns)
 		return cli_fail(t->cli, "failed", "top: cannot read the trace: %s",
 			strerror(e < 0 ? -e : ENOMEM));
 	session = kymo_value_get(reply, "session");
+	scale_counts(t, kymo_value_u64(kymo_value_get(session, "recorded")), asked_ns);
 	if (t->cli->json)
 		print_json(t, session, all, n);
 	else
@@ -546,6 +598,9 @@ static int run_top(struct cli *cli)
 		r = cli_fail(
 			cli, "refused", "top: the session does not record: 'kymo start' starts it");
 	if (!r) {
+		t.recorded_ns = cli_now_ns();
+		t.n_recorded = kymo_value_u64(
+			kymo_value_get(kymo_value_get(first, "session"), "recorded"));
 		sigaction(SIGINT, &on_interrupt, NULL);
 		sigaction(SIGTERM, &on_interrupt, NULL);
 		begin_screen(&t);
@@ -553,8 +608,7 @@ static int run_top(struct cli *cli)
 		end_screen(&t);
 	}
 	forget_counts(&t);
-	kymo_cursor_close(t.cursor);
-	kymo_query_free(t.query);
+	close_cursor(&t);
 	kymo_reader_close(t.reader);
 	kymo_ctl_close(t.ctl);
 	kymo_value_free(t.params);

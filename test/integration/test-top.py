@@ -6,11 +6,12 @@ import collections
 import json
 import os
 import pty
+import signal
 import subprocess
 import termios
 
 import kymotest
-from kymotest import CLI, check, equal
+from kymotest import CLI, check, equal, wait_for
 
 
 def spawn(k, *args, **options):
@@ -78,6 +79,27 @@ def test_names(k):
     for app in apps:
         k.let_go(app)
         k.finish(app)
+
+
+def test_sample(k):
+    """A round of many events reads a part of them, and the next round begins behind all of them."""
+    k.start_daemon()
+    k.record()
+    top = spawn(k, "--json", "top", "s", "-d", "20ms", stdin=subprocess.DEVNULL)
+    equal(json.loads(top.stdout.readline())["is_sample"], False, "a round without events")
+    os.kill(top.pid, signal.SIGSTOP)
+    k.app("emit", "-n", 2200000)
+    written = lambda: (s := k.kymo_json("status", "s")["session"])["recorded"] + s["discarded"] == 2200000 and s
+    recorded = wait_for(written, "the consumer to have written all")["recorded"]
+    check(recorded > 2100000, f"hardly more events than a round reads: {recorded}")
+    os.kill(top.pid, signal.SIGCONT)
+    first = next(found for line in top.stdout if (found := json.loads(line))["events"])
+    equal((first["is_sample"], sum(c["events"] for c in first["counts"])), (True, first["events"]), "a sample")
+    check(2000000 <= first["events"] < 2100000, f"events that a round reads: {first}")
+    k.app("emit", "-n", 30)
+    k.kymo("stop", "s")
+    rest = sum(found["events"] for found in rounds_of(top))
+    check(30 <= rest < 100000, f"events of the rounds after the sample: {rest}")
 
 
 def test_text(k):
