@@ -387,8 +387,5 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 		warn_no_event(cli, reader, s->events);
 	if (ky_query_lacks_field(q, field))
 		warn_lacking(cli, reader, field);
-	else if (ky_query_compares_text(q, field))
-		cli_warn(cli, "field '%s' is a number: its comparison with a text is never true",
-			field);
 	return CLI_OK;
 }

@@ -92,17 +92,6 @@ bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX
 	return true;
 }
 
-bool ky_expr_text_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX])
-{
-	const struct ky_filter_node *n = &e->tree.nodes[i];
-
-	if (n->op != KY_OP_EQ && n->op != KY_OP_NE)
-		return false;
-	if (e->tree.nodes[i - 1].op == KY_OP_STRING)
-		return ky_expr_field(e, n->left, path);
-	return e->tree.nodes[n->left].op == KY_OP_STRING && ky_expr_field(e, i - 1, path);
-}
-
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields)
 {

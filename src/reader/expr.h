@@ -24,8 +24,6 @@ struct ky_expr *ky_expr_free(struct ky_expr *e);
 size_t ky_expr_n_fields(const struct ky_expr *e);
 /* Writes the path of field i of these. Returns false if there is none at i. */
 bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX]);
-/* Writes the path of the field that part i compares with a constant text. False: it does not. */
-bool ky_expr_text_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX]);
 /* Finds the fields that the expression names. False if the class lacks one. */
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields);

@@ -196,32 +196,6 @@ bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
 	return false;
 }
 
-static bool is_number(const struct ky_query *q, const char *path)
-{
-	bool is = false;
-
-	for (size_t c = 0; c < q->reader->n_classes; c++) {
-		struct ky_field_ref field;
-
-		if (!ky_query_has(q, c) || !ky_field_find(&field, q->reader->classes[c], path))
-			continue;
-		is = field.node->kind == KY_NODE_INT || field.node->kind == KY_NODE_FLOAT;
-		if (!is)
-			return false;
-	}
-	return is;
-}
-
-bool ky_query_compares_text(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
-{
-	size_t n = q->expr ? ky_expr_n_fields(q->expr) : 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (ky_expr_text_field(q->expr, i, path) && is_number(q, path))
-			return true;
-	return false;
-}
-
 /* --- slices --- */
 
 /* Bytes that begin at a time. */

@@ -42,8 +42,6 @@ int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter
  * false if no class is selected.
  */
 bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX]);
-/* Finds a number that the filter compares with a text, so that no event passes. False: none. */
-bool ky_query_compares_text(const struct ky_query *q, char path[KY_EXPR_PATH_MAX]);
 /* Selects a stream, by its rank - 1, and those of other calls. Returns 0 or -ENOMEM. */
 int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */

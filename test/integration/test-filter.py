@@ -265,9 +265,6 @@ def test_unknown_field(k):
         check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
         said = k.kymo(command, trace, "-f", "span_tid == WARNING").stderr
         check('a text has quotes: "WARNING"' in said, f"{command} says {said!r}")
-        for text in ('span_tid == "9"', '1 == 1 && !("x*" != span_tid)'):
-            said = k.kymo(command, trace, "-f", text).stderr
-            check("field 'span_tid' is a number: its comparison with a text is never true\n" in said, f"{command} says {said!r}")
     least = "span_tid >= -9223372036854775808 && -9223372036854775808 < 0"
     equal(k.kymo("view", trace, "-f", least).stdout.count("outer_begin"), 1, "events above the least integer")
     said = k.kymo("view", trace, "--fields=span_tip").stderr
