@@ -364,6 +364,7 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	struct ky_query *q = ret_query;
 	struct ky_filter_error error = {0};
 	char field[KY_EXPR_PATH_MAX];
+	bool is_text;
 	int r = 0;
 
 	ky_query_init(q, reader);
@@ -387,5 +388,9 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 		warn_no_event(cli, reader, s->events);
 	if (ky_query_lacks_field(q, field))
 		warn_lacking(cli, reader, field);
+	else if (ky_query_mistakes_type(q, field, &is_text))
+		cli_warn(cli, "'%s' is a %s", field,
+			is_text ? "text: == and != compare it with another text, in quotes"
+				: "number: it cannot be compared with a text");
 	return CLI_OK;
 }

@@ -105,6 +105,48 @@ bool ky_expr_bind(
 	return true;
 }
 
+/* The type that the values of a node have in all events of the class; ANY: not known. */
+static enum ky_filter_type type_of(const struct ky_filter_node *n, const struct ky_field_ref *field)
+{
+	if (n->op == KY_OP_STRING)
+		return KY_FILTER_STRING;
+	if (ky_filter_is_literal(n))
+		return KY_FILTER_SIGNED;
+	if (!is_name(n) || field->has_element)
+		return KY_FILTER_ANY;
+	switch ((enum ky_node_kind)field->node->kind) {
+	case KY_NODE_INT:
+	case KY_NODE_FLOAT:
+		return KY_FILTER_SIGNED;
+	case KY_NODE_STRING:
+		return KY_FILTER_STRING;
+	default:
+		return KY_FILTER_ANY;
+	}
+}
+
+bool ky_expr_mistakes_type(const struct ky_expr *e, const struct ky_field_ref *fields,
+	char path[KY_EXPR_PATH_MAX], bool *ret_is_text)
+{
+	for (unsigned i = 0; i < e->tree.n_nodes; i++) {
+		const struct ky_filter_node *n = &e->tree.nodes[i];
+		enum ky_filter_type a, b;
+
+		if (n->op < KY_OP_EQ || n->op > KY_OP_GE)
+			continue;
+		a = type_of(&e->tree.nodes[n->left], &fields[n->left]);
+		b = type_of(&e->tree.nodes[i - 1], &fields[i - 1]);
+		if (!a || !b || (a == b && (a != KY_FILTER_STRING || n->op <= KY_OP_NE)))
+			continue;
+		*ret_is_text = a == KY_FILTER_STRING;
+		if (ky_expr_field(e, n->left, path))
+			return true;
+		*ret_is_text = b == KY_FILTER_STRING;
+		return ky_expr_field(e, i - 1, path);
+	}
+	return false;
+}
+
 /* --- operands --- */
 
 static struct operand of_signed(int64_t v)

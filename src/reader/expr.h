@@ -27,6 +27,12 @@ bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX
 /* Finds the fields that the expression names. False if the class lacks one. */
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields);
+/*
+ * Returns true if the expression compares a text with a number, or asks which of two texts is
+ * greater, and writes the path of the field in question. The fields are bound.
+ */
+bool ky_expr_mistakes_type(const struct ky_expr *e, const struct ky_field_ref *fields,
+	char path[KY_EXPR_PATH_MAX], bool *ret_is_text);
 /* True if the expression is true for an event of the class that the fields were bound for. */
 bool ky_expr_pass(const struct ky_expr *e, struct ky_field_ref *fields, const struct ky_item *item);
 

@@ -196,6 +196,23 @@ bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
 	return false;
 }
 
+bool ky_query_mistakes_type(
+	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], bool *ret_is_text)
+{
+	size_t n = q->expr ? ky_expr_n_fields(q->expr) : 0;
+	struct ky_field_ref *fields = n ? calloc(n, sizeof(*fields)) : NULL;
+	bool any = false, is_sound = false;
+
+	for (size_t c = 0; fields && c < q->reader->n_classes && !is_sound; c++) {
+		if (!ky_query_has(q, c) || !ky_expr_bind(q->expr, q->reader->classes[c], fields))
+			continue;
+		any = true;
+		is_sound = !ky_expr_mistakes_type(q->expr, fields, path, ret_is_text);
+	}
+	free(fields);
+	return any && !is_sound;
+}
+
 /* --- slices --- */
 
 /* Bytes that begin at a time. */

@@ -42,6 +42,12 @@ int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter
  * false if no class is selected.
  */
 bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX]);
+/*
+ * Returns true if the filter mistakes a type (ky_expr_mistakes_type) in each selected class that
+ * has its fields; writes the path of the field.
+ */
+bool ky_query_mistakes_type(
+	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], bool *ret_is_text);
 /* Selects a stream, by its rank - 1, and those of other calls. Returns 0 or -ENOMEM. */
 int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */

@@ -265,6 +265,12 @@ def test_unknown_field(k):
         check("field 'span_tip': did you mean 'span_tid'?" in said, f"{command} says {said!r}")
         said = k.kymo(command, trace, "-f", "span_tid == WARNING").stderr
         check('a text has quotes: "WARNING"' in said, f"{command} says {said!r}")
+        for mistaken, says in (('span_tid == "x"', "'span_tid' is a number"),
+                ('1 == 1 && !("x*" != span_tid)', "'span_tid' is a number"),
+                ("1 == 2 || $ctx.procname > 3", "'$ctx.procname' is a text"),
+                ("span_tid == 9", None), ('$ctx.procname == "x*"', None), ("span_tid == $ctx.vtid", None)):
+            said = k.kymo(command, trace, "-f", mistaken).stderr
+            check(says in said if says else " is a " not in said, f"{command} says {said!r} of {mistaken}")
     least = "span_tid >= -9223372036854775808 && -9223372036854775808 < 0"
     equal(k.kymo("view", trace, "-f", least).stdout.count("outer_begin"), 1, "events above the least integer")
     said = k.kymo("view", trace, "--fields=span_tip").stderr
