@@ -256,7 +256,7 @@ static void list_begin(void)
 	size_t n = 0;
 
 	if (ky_timer_is_set(&list_timer))
-		return; /* that one answers this request too */
+		return; /* its list answers this request, too */
 	ky_timer_set(&loop, &list_timer, AGENT_LIST_MS * KY_NS_PER_MS);
 	ky_list_foreach (p, &peers, node)
 		n += p->agent.state != AGENT_NEW;

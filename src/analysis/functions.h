@@ -11,7 +11,7 @@
 struct ky_functions {
 	const struct ky_function_names *finder; /* borrowed; NULL: functions are no spans */
 	struct ky_htab table;			/* struct ky_function, by process and address */
-	struct ky_function *last;		/* that was looked up; NULL: none */
+	struct ky_function *last; /* the function that was looked up last; NULL: none */
 };
 
 /* Whether events of this class are entries or exits of functions. */

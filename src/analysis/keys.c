@@ -3,7 +3,7 @@
 
 #include "reader/format.h"
 
-#define MAX_FIELDS 4 /* that one name may stand for */
+#define MAX_FIELDS 4 /* fields for which one name may stand */
 
 /*
  * Fields that a name stands for: the first one that an event has. Contexts, because a field "tid"

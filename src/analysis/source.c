@@ -14,8 +14,8 @@ struct ky_source {
 	struct ky_texts *names;
 	const struct ky_query *query;	/* borrowed */
 	struct ky_trace_reader *reader; /* borrowed */
-	enum ky_source_part part;	/* that is read */
-	uint32_t span;			/* that was asked for last */
+	enum ky_source_part part;	/* the part that is read */
+	uint32_t span;			/* the span that was asked for last */
 	bool is_function;		/* the span is none of the metadata's */
 	struct ky_functions functions;
 	struct ky_field_ref *refs;		      /* owned; of the filter */

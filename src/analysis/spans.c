@@ -16,7 +16,7 @@
 /* A begin, or an end that looks for its begin. */
 struct ky_span_begin {
 	struct ky_span_name *name;
-	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
+	const struct ky_trace *trace; /* its threads have such numbers; NULL: not of a thread */
 	uint64_t id;
 	const struct ky_stream *stream;
 	struct thread *thread; /* NULL: not of a thread */

@@ -33,7 +33,7 @@ struct ky_span_name {
 /* An event that begins or ends a span of a name and a key, whatever its own name is. */
 struct ky_span_pair {
 	struct ky_span_name *name;
-	const struct ky_trace *trace; /* whose threads are part of the key; NULL: no threads are */
+	const struct ky_trace *trace; /* its threads are part of the key; NULL: no threads are */
 	const struct ky_stream *stream;
 	const char *key;
 	size_t key_len;

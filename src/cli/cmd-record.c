@@ -83,7 +83,7 @@ struct recording {
 	/* root's daemon, which records the kernel for other users; NULL: ours does */
 	struct kymo_ctl *root;
 	char root_session[96];
-	struct kymo_value *kernel; /* that session at its end; NULL: none, or it failed */
+	struct kymo_value *kernel; /* state of root_session at its end; NULL: none, or it failed */
 	struct child_signals signals;
 	struct child child;
 	struct flights flights;

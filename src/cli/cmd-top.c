@@ -24,11 +24,12 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define ROWS_DEFAULT 20
-#define MAX_FLUSH_NS (10 * NS_PER_S) /* that a stopped session may take to write its buffers */
-#define ROWS_OTHER   4		     /* of the screen: heads */
-#define FILL_WIDTH   8		     /* characters of the bar */
-#define MAX_KEYS     10000   /* that are shown together; further ones are counted as others */
-#define SAMPLE_MAX   2000000 /* events that a round reads */
+#define MAX_FLUSH_NS                                                                               \
+	(10 * NS_PER_S)	 /* the longest time that a stopped session may take to write its buffers */
+#define ROWS_OTHER 4	 /* of the screen: heads */
+#define FILL_WIDTH 8	 /* characters of the bar */
+#define MAX_KEYS   10000 /* keys that are shown together; further ones are counted as others */
+#define SAMPLE_MAX 2000000 /* events that a round reads */
 
 enum by { BY_EVENT, BY_PROCESS, BY_THREAD };
 

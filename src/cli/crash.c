@@ -8,7 +8,7 @@
 #include "cli/text.h"
 
 #define N_PARTS	   64u
-#define EVENTS_MAX 4000000u /* that are read, from the end */
+#define EVENTS_MAX 4000000u /* events that are read, from the end */
 
 const char *cli_signal_name(char *buf, size_t size, int signal)
 {

@@ -17,7 +17,7 @@ struct cli_grid {
 	struct cli *cli; /* borrowed */
 	enum cli_grid_form form;
 	size_t n_columns, n_cells; /* n_cells: that came, with names */
-	bool is_terminal;	   /* that the result goes to */
+	bool is_terminal;	   /* the result goes to a terminal */
 	/* of a table */
 	char **waiting; /* owned: cells that are not printed yet */
 	bool *is_right; /* owned: of those: right-aligned */

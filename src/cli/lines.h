@@ -10,7 +10,7 @@ struct cli_lines {
 	bool json;
 	struct ky_item item;
 	struct ky_values values;
-	struct ky_buf text; /* that is not written yet */
+	struct ky_buf text; /* text that is not written yet */
 	int error;	    /* of writing; permanent */
 };
 

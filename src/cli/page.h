@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "report/report.h"
 
-#define CLI_PAGE_EVENTS 5000000 /* that are listed with their fields, by default */
+#define CLI_PAGE_EVENTS 5000000 /* events that a page lists with their fields, by default */
 
 /*
  * Writes a page. The file has another name until it is complete; another file than a page is not

@@ -237,7 +237,7 @@ struct loader {
 	struct kymo_ctl *ctl;
 	const char *file, *text;
 	const struct profile_options *options;
-	const char *session; /* that is being made */
+	const char *session; /* the session that is being made */
 	bool kernel;	     /* its present channel records the kernel */
 	char path[512];	     /* of the value in question: "sessions/0/name" */
 };

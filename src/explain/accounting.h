@@ -93,7 +93,7 @@ struct ky_account {
 	KY_VEC(struct ky_running) running;
 	KY_VEC(int64_t) gaps;		     /* between CPU samples of one thread */
 	struct ky_doing doings[KY_N_DOINGS]; /* by inner % KY_N_DOINGS */
-	struct ky_htab functions;	     /* that samples are in, by process and address */
+	struct ky_htab functions; /* functions that have samples, by process and address */
 	int error;
 };
 

@@ -352,7 +352,7 @@ static int find_all(
 
 #define MIN_OTHERS	 5   /* instances that lack the first condition */
 #define MIN_OTHER_PART	 .15 /* of the affected ones */
-#define MIN_OTHER_REASON .6  /* that their condition explains, and of the contrast */
+#define MIN_OTHER_REASON .6  /* of what their condition explains, and of the contrast */
 
 static bool is_other_reason(const struct ky_condition *c)
 {

@@ -49,7 +49,7 @@ struct ky_comparison {
 	size_t n_differences;
 	const struct ky_difference *chosen; /* NULL: too few */
 	double part;			    /* of the extra time that chosen is about */
-	const struct ky_difference *whole;  /* that chosen is a part of; NULL: of none */
+	const struct ky_difference *whole;  /* chosen is a part of it; NULL: of none */
 	/* The slowest of the chosen ones, if they have another reason; NULL: they have not. */
 	const struct ky_difference *slowest;
 };

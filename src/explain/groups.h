@@ -26,7 +26,7 @@ struct ky_group {
 	double slow_weight;		      /* how many of them each of n_slow stands for */
 	double from_ns;			      /* the shortest slow one */
 	double to_ns;			      /* the longest; 0: of all instances */
-	size_t n_longer;		      /* that are neither: left out */
+	size_t n_longer;		      /* instances of neither group: left out */
 	double longer_ns;		      /* mean of those */
 	bool is_mode;			      /* apart from the others, not cut from a tail */
 	bool is_part;			      /* of a group that nothing explains as a whole */

@@ -23,7 +23,7 @@
 #include "analysis/source.h"
 
 /* Bounds of what is kept. Instances beyond are sampled, components beyond are put together. */
-#define KY_MAX_INSTANCES  ((size_t)200000) /* whose times are kept */
+#define KY_MAX_INSTANCES  ((size_t)200000) /* instances with times that are kept */
 #define KY_MAX_LONGEST	  ((size_t)1000)   /* kept besides when there are more */
 #define KY_MAX_GROUP	  ((size_t)1000)   /* slow, and typical, ones that are looked at */
 #define KY_MAX_SAMPLE	  ((size_t)3000)   /* of all, for the effect of fields */
@@ -211,7 +211,7 @@ struct ky_instance {
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
 	uint16_t *slots;
 	struct ky_company_before *company_before;
-	KY_VEC(struct ky_longest) longest; /* that ended, of each name */
+	KY_VEC(struct ky_longest) longest; /* of each name, the longest spans that ended */
 };
 
 struct ky_explain_thread {
@@ -223,7 +223,7 @@ struct ky_explain_thread {
 	int64_t tid, pid;	      /* pid: -1 if it is not known */
 	uint32_t name;		      /* the newest */
 	uint32_t process;	      /* number of the first thread of its process */
-	uint32_t n_instances;	      /* that began in it */
+	uint32_t n_instances;	      /* instances that began in it */
 	uint32_t n_process_instances; /* of a process's first thread: in all of them */
 	int64_t ended_ns;	      /* when the newest instance ended; 0: none did */
 	bool is_program;	      /* of a process's first thread: it has events of its own */
@@ -251,7 +251,7 @@ struct ky_explain {
 	struct ky_components components;
 	KY_VEC(struct ky_explain_thread *) threads; /* owned */
 	struct ky_htab by_tid;
-	struct ky_explain_thread *last_thread; /* that was looked up; or NULL */
+	struct ky_explain_thread *last_thread; /* the thread that was looked up last; or NULL */
 	struct ky_htab by_pid; /* the first thread of each process, by process_node */
 	KY_VEC(struct ky_trait_key) keys;
 	struct ky_htab by_key;

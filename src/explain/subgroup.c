@@ -8,7 +8,7 @@
 #define MIN_SIZE   5   /* instances */
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
-#define MAX_KEPT   12  /* that are tried two at a time */
+#define MAX_KEPT   12  /* picks that are tried two at a time */
 
 /* A way to pick instances: a value, a size from `from` to `to`, how often something comes. */
 struct pick {
@@ -18,7 +18,7 @@ struct pick {
 	bool is_size;
 	struct ky_fact fact;
 	double from, to;
-	const struct pick *other; /* that must pick the instance, too; or NULL */
+	const struct pick *other; /* it must pick the instance, too; or NULL */
 };
 
 #define POSITION_IN_TRACE  UINT32_MAX
@@ -29,7 +29,8 @@ struct search {
 	const struct ky_group *group;
 	struct ky_instance *const *all;
 	size_t n_all, n_tests;
-	struct pick kept[MAX_KEPT]; /* that slow ones have more often than typical ones */
+	struct pick
+		kept[MAX_KEPT]; /* picks that slow instances have more often than typical ones */
 	double contrasts[MAX_KEPT];
 	size_t n_kept;
 	struct pick best;

@@ -30,7 +30,7 @@ struct ky_filter_frame {
 	const struct ky_filter_code *code;
 	const struct kymo_piece *pieces;
 	size_t n_pieces;
-	unsigned n_anchors;	/* that have been found */
+	unsigned n_anchors;	/* anchors that have been found */
 	struct kymo_piece flat; /* see begin_walk */
 	struct ky_filter_cursor anchors[KY_FILTER_ANCHORS_MAX];
 	union ky_filter_slot v[KY_FILTER_DEPTH_MAX + 1];

@@ -12,7 +12,7 @@
 #define MACHINE EM_X86_64
 #endif
 
-#define ARGUMENTS_MAX 12 /* that SDT probes have, at most */
+#define ARGUMENTS_MAX 12 /* the most arguments of an SDT probe */
 
 /* A section. Its bytes are in the file: size is 0 if they are not. */
 struct section {

@@ -32,7 +32,7 @@ static const struct ky_filter_node *node_of(const struct translation *t, unsigne
 /* An integer of the kernel's record. */
 struct number {
 	char name[KY_KNAME_MAX];
-	unsigned bits; /* that the trace has of it */
+	unsigned bits; /* bits of it in the trace */
 	bool is_signed;
 	bool narrowed; /* the kernel compares more bits, which mean nothing */
 	int32_t added; /* the trace's value is greater by this */

@@ -15,7 +15,7 @@ struct flows {
 	struct kymo_reader *reader; /* borrowed */
 	const size_t *hosts;	    /* borrowed: by number of trace */
 	struct offsets *offsets;
-	uint64_t n_pairs;    /* that were found on two hosts */
+	uint64_t n_pairs;    /* pairs of events of two hosts */
 	char why[FLOWS_WHY]; /* of a failure */
 };
 

@@ -151,7 +151,7 @@ static NOINLINE void try_callers(const siginfo_t *info, const ucontext_t *contex
 		search.place = __builtin_frame_address(0);
 		allow_faults(context);
 		find_callers(info, context);
-		siglongjmp(search.escape, 1); /* which restores the mask */
+		siglongjmp(search.escape, 1); /* restores the mask, too */
 	}
 	search.place = NULL;
 }

@@ -258,7 +258,7 @@ enum ky_kernel_mode {
  */
 #define KY_CONS_ROTATE_FIELDS(F)                                                                   \
 	F(u32, cookie)                                                                             \
-	F(u64, chunk)	/* that begins */                                                          \
+	F(u64, chunk)	/* number of the chunk that begins */                                      \
 	F(str, archive) /* name below TRACE/archives */
 
 /*
@@ -311,7 +311,7 @@ enum ky_kernel_mode {
 	F(u32, n_quarantined)                                                                      \
 	F(u64, removed)                                                                            \
 	F(u64, cleared)                                                                            \
-	F(u64, chunk) /* that was written when it was retired */                                   \
+	F(u64, chunk) /* the present chunk when the set was retired */                             \
 	F(u64, kept)  /* of the recorded events: those in that chunk */                            \
 	F(u64, discarded_no_slot)                                                                  \
 	F(u64, damaged)                                                                            \

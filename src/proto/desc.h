@@ -66,7 +66,7 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
 struct ky_desc {
 	const char *provider, *name;
 	int32_t loglevel;
-	uint32_t n_fields;	 /* that ky_desc_next_field has still to return */
+	uint32_t n_fields;	 /* fields that ky_desc_next_field has still to return */
 	struct ky_reader fields; /* private: of ky_desc_next_field */
 };
 

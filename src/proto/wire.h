@@ -19,8 +19,8 @@
 #include "base/util.h"
 
 #define KY_MSG_MAX	 65536u
-#define KY_PROTO_VERSION 2u /* that we speak */
-#define KY_PROTO_OLDEST	 2u /* that we understand */
+#define KY_PROTO_VERSION 2u /* the version of our messages */
+#define KY_PROTO_OLDEST	 2u /* the oldest version that we understand */
 
 struct ky_msg_hdr {
 	uint32_t len; /* of the whole message */

@@ -13,11 +13,11 @@
 #define KY_REPORT_MARK "<meta name=\"generator\" content=\"kymo report\">"
 
 struct ky_report_options {
-	const struct ky_query *query; /* the events to show */
-	const char *title;	      /* of the trace */
-	const char *command;	      /* that makes a page of another part: "kymo report PATH" */
-	uint64_t max_events;	      /* events that are listed with their fields */
-	uint64_t max_read;	      /* events after which the page ends; 0: no limit */
+	const struct ky_query *query;	     /* the events to show */
+	const char *title;		     /* of the trace */
+	const char *command;		     /* makes a page of another part: "kymo report PATH" */
+	uint64_t max_events;		     /* events that are listed with their fields */
+	uint64_t max_read;		     /* events after which the page ends; 0: no limit */
 	const struct ky_symbolizer *symbols; /* functions of addresses, or NULL */
 	const char *findings;		     /* JSON of ky_explanation_json, or NULL */
 	const bool *stop; /* set by another thread, atomically: ends with -ECANCELED; or NULL */

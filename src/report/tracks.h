@@ -69,7 +69,7 @@ struct ky_track {
 struct ky_tracks {
 	struct ky_htab table;
 	KY_VEC(struct ky_track *) all; /* owned; by number */
-	struct ky_track *last;	       /* that was asked for; NULL: none */
+	struct ky_track *last;	       /* the track that was asked for last; NULL: none */
 	int64_t coarse_ns;	       /* shorter slices close to each other become one; 0: none */
 	uint64_t n_slices, n_too_deep;
 	int error; /* 0 or -ENOMEM; stays */

@@ -17,7 +17,7 @@
 #include "svc/unix.h"
 
 struct daemon_options {
-	const char *group;   /* that may control root's daemon; NULL: DEFAULT_GROUP, if it exists */
+	const char *group;   /* it may control root's daemon; NULL: DEFAULT_GROUP, if it exists */
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
 	bool while_used; /* ends when nobody has been connected for some time, not at a signal */

@@ -20,7 +20,7 @@
 #define JOURNAL_MAX                                                                                \
 	(256 << 20) /* bytes of one journal: more than what descriptions of all users take */
 
-static struct env *env; /* that is observed */
+static struct env *env; /* the environment that the journal observes */
 static struct ky_job compacting;
 static int *compact_error;    /* while a journal is being compacted; else NULL */
 static unsigned int left_out; /* values, when the line was begun (control/json.h) */

@@ -30,7 +30,7 @@ struct receiver {
 	uint64_t due_bytes;
 	int in, out;	 /* borrowed: of the connection, blocking; out -1: nothing is sent */
 	int patience_ms; /* how long it waits for the connection once the sender is never silent */
-	bool never_silent;		  /* has the sender said so? */
+	bool never_silent;		  /* the sender has announced that it is never silent */
 	char name[SEGMENT_NAME_MAX + 16]; /* of the directory */
 	char why[SEGMENT_TEXT_MAX];	  /* of a failure, for both ends */
 };

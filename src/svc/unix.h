@@ -57,7 +57,7 @@ int ky_peer_pidfd(int fd, pid_t pid);
  * somebody receives it or closes the socket. So listeners refuse them (SO_PASSRIGHTS, Linux 6.16),
  * and the sender gets EPERM. On older kernels a thread closes them.
  */
-#define KY_UNIX_MAX_FDS 253u /* that the kernel passes with one message */
+#define KY_UNIX_MAX_FDS 253u /* descriptors that the kernel passes with one message */
 
 /* Lets the peer of a connection send descriptors: the caller trusts it with its time. */
 void ky_unix_allow_fds(int fd);

@@ -204,7 +204,7 @@ static bool is_nobody_left(void)
 	unsigned ours, others;
 
 	if (loader.called_exit && (loader.alone || tracer_may_be_killed()))
-		return true; /* who else lives does not need the listener */
+		return true; /* other living threads do not need the listener */
 	if (!tracer_count_threads(&ours, &others)) {
 		loader.outlived = true; /* for all we know */
 		return true;

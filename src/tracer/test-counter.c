@@ -25,7 +25,7 @@ struct tracer tracer = {.has_rseq = true};
 
 static struct perf_event_mmap_page page;
 static uint64_t pmc;
-static uint32_t asked; /* which was read last */
+static uint32_t asked; /* the counter that was read last */
 static unsigned n_reads, n_changes;
 
 /* Interrupts the thread n_changes times at that point; its counter continues elsewhere. */

@@ -14,14 +14,14 @@
 
 struct tracer_trigger {
 	const void *code; /* of its filter; or NULL */
-	uint64_t ns;	  /* that a span has to exceed */
+	uint64_t ns;	  /* the duration that a span has to exceed */
 	uint32_t number;
 	uint32_t flags; /* KY_TRIGGER_* */
 };
 
 /* The triggers of one event. Never changed, and never freed. */
 struct tracer_triggers {
-	const struct tracer_filters *filters; /* which decide what is recorded; NULL: everything */
+	const struct tracer_filters *filters; /* they decide what is recorded; NULL: everything */
 	uint64_t span;			      /* stands for the span's name */
 	uint32_t role;			      /* enum ky_span_role */
 	uint32_t id_size;		      /* of the span's number */

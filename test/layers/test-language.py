@@ -57,6 +57,8 @@ expect("coined word in a message", planted({"src/b.c": 'int a; f("nobody told");
 expect("a name in code", planted({"src/b.c": "int tell(void);\n", "docs/b.md": "```\ntell()\n```\n"}))
 expect("clause as subject", planted({"docs/b.md": "It works. Who asks gets one.\n"}), "begins with 'Who'")
 expect("clause in a comment", planted({"src/b.h": "/* What is left is freed. */\n"}), "begins with 'What'")
+expect("a clause alone", planted({"src/b.h": "int n; /* that were lost */\n"}), "src/b.h:1: a comment begins with 'that'")
+expect("a clause within", planted({"src/b.h": "int n; /* events that were lost */\n"}))
 expect("a question", planted({"docs/b.md": "What is a trace?\n"}))
 expect("wide document", planted({"docs/b.md": WIDE + "\n"}), "120 columns")
 expect("wide comment", planted({"src/b.c": f"/* {WIDE}*/\n"}), "columns")

@@ -11,7 +11,7 @@
 /* Times are of CLOCK_BOOTTIME: the wall clock may be set while a session runs. */
 struct archive {
 	uint64_t number; /* N */
-	uint64_t bytes;	 /* that it takes of the disk */
+	uint64_t bytes;	 /* bytes that it takes on the disk */
 	uint64_t seen_s; /* when it was first read */
 	uint64_t age_s;	 /* then */
 	char name[256];

@@ -29,7 +29,7 @@
 #define SLACK	 1024u /* bytes */
 #define SUBBUF	 (page_is_small ? 4096u : 65536u)
 #define RECORD	 60u /* bytes: compact head, number of the call, six arguments */
-#define ARGUMENT 2u  /* that has the number */
+#define ARGUMENT 2u  /* the argument that has the number */
 
 static char instance[PATH_MAX];
 static bool page_is_small; /* before Linux 6.8 */

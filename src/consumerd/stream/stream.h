@@ -30,7 +30,7 @@
 /* The end of the stream's packets. */
 struct stream_end {
 	uint64_t begin, ts;    /* of the last packet: when it begins and ends */
-	uint64_t n_discarded;  /* that packets have reported, since the session began */
+	uint64_t n_discarded;  /* events that packets have reported, since the session began */
 	uint64_t n_events;     /* in packets, since then */
 	struct ky_owner owner; /* of the last packet with records */
 };

@@ -22,7 +22,7 @@ struct trace {
 	char *dir;		   /* its name */
 	struct sink_trace *to;	   /* owned */
 	uint64_t uuid_hi, uuid_lo; /* of chunk 0 */
-	uint64_t chunk;		   /* that is written now */
+	uint64_t chunk;		   /* the chunk that is written now */
 	int log_fd;		   /* owned */
 	bool resume;		   /* an earlier consumer may have written it */
 	uint64_t n_copied;	   /* bytes of the log that are in the sink */

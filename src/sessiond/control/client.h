@@ -15,7 +15,7 @@ struct client {
 	struct ky_line_conn conn;
 	struct ky_peer peer;
 	struct user *user;	 /* referenced */
-	struct request *request; /* that is being carried out; NULL: none */
+	struct request *request; /* the request that is being carried out; NULL: none */
 };
 
 /* Takes fd. */

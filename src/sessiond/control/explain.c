@@ -17,7 +17,7 @@ enum obstacle {
 	OBSTACLE_EXCLUDED,
 	OBSTACLE_REFUSED,
 	OBSTACLE_UNTRACKED,
-	OBSTACLE_OTHER, /* which has a notice of its own, or passes */
+	OBSTACLE_OTHER, /* has a notice of its own, or passes */
 	N_OBSTACLES,
 };
 

@@ -24,7 +24,7 @@ struct request_op {
 	struct op op;
 	struct ky_list node;	 /* in request->ops */
 	struct request *request; /* NULL: it was freed before */
-	struct session *session; /* that it is about; or NULL */
+	struct session *session; /* the session that it is about; or NULL */
 	const void *subject;	 /* likewise, whatever it is */
 	void (*ended)(struct request_op *o, int status, const char *message); /* may be NULL */
 };
@@ -39,7 +39,7 @@ struct request {
 	struct json_object *params; /* owned */
 	struct json_object *reply;  /* owned: what has been found so far */
 	struct session *session;    /* SCOPE_SESSION; NULL once it was freed */
-	bool session_lost;	    /* that has happened */
+	bool session_lost;	    /* the session was freed */
 	struct channel *channel;    /* of that session, for a command that waits; channels stay */
 	struct refusal refusal;
 	char *definitions;  /* of a member's probe, once its place is found; or NULL */

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-#define DUMP_ROOM_USERS 64 /* that it distinguishes; all others count as one */
+#define DUMP_ROOM_USERS 64 /* users that it distinguishes; all others count as one */
 
 struct dump_room {
 	uint32_t max, n; /* of all users together but root */

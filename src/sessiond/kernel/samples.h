@@ -19,7 +19,7 @@ struct samples {
 	struct registry *registry;
 	uint32_t frequency; /* Hz */
 	bool hardware, kernel, has_build_ids, counts_lost;
-	int memory_fd;	       /* that consumers leave to each other (abi/kernel.h) */
+	int memory_fd;	       /* memory that outlives consumers (abi/kernel.h) */
 	uint64_t ns, clock_at; /* perf's clock and the session's; 0: they are the same */
 	uint32_t n_cpus;
 	int *fds;    /* owned: perf events; -1: none, as the CPU is offline */

@@ -32,7 +32,7 @@ struct kernel_set {
 	struct ky_ktasks *task_fields; /* owned */
 	uint64_t tracefile_size;       /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
-	int memory_fd;			/* that consumers leave to each other (abi/kernel.h) */
+	int memory_fd;			/* memory that outlives consumers (abi/kernel.h) */
 	uint32_t dump_cpu;		/* the first online one */
 	struct ky_list events;		/* struct kernel_event */
 	uint32_t next_short, next_long; /* identifiers for the next events */

@@ -14,7 +14,7 @@
 /* How well a filter matches an event. A later value explains better why nothing is recorded. */
 enum filter_match {
 	FILTER_MATCHES,
-	FILTER_MISSES_FIELD, /* which is what nearly all events do that are not meant */
+	FILTER_MISSES_FIELD, /* usual for events that the user does not mean */
 	FILTER_MISTAKES_FIELD,
 };
 

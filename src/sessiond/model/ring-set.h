@@ -81,8 +81,8 @@ struct ring_set {
 	struct ky_list users; /* struct app_set (peers/app.h) */
 	/* while a predecessor's session is taken over */
 	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */
-	const struct set_event *last_event; /* that was described last; NULL: none */
-	struct set_event *last_numbered;    /* that got an identifier last */
+	const struct set_event *last_event; /* the event that was described last; NULL: none */
+	struct set_event *last_numbered;    /* the event that got an identifier last */
 	uint64_t uncounted; /* contexts that were reported as not countable: a bit each */
 };
 

@@ -12,7 +12,7 @@
 #include "sessiond/model/env.h"
 #include "sessiond/model/ring-set.h"
 
-#define SECONDS_MAX (7u * 24 * 3600) /* that a session can want */
+#define SECONDS_MAX (7u * 24 * 3600) /* the longest time that a session can request */
 
 void seconds_init(struct env *e);
 /*

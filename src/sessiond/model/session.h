@@ -42,7 +42,7 @@ enum session_step {
 /* A line that `status` shows to the user. */
 struct notice {
 	struct ky_list node;
-	uid_t uid; /* whose programs caused it */
+	uid_t uid; /* its programs caused the notice */
 	char *text;
 };
 

@@ -24,9 +24,9 @@ struct set_event {
 	struct event_desc *desc;
 	uint32_t id;	     /* KY_MAP_REFUSED: not recorded, but counted */
 	uint32_t n_contexts; /* of the channel's, that its records begin with */
-	unsigned n_apps;     /* that have it mapped */
+	unsigned n_apps;     /* applications that have it mapped */
 	struct definer by;
-	/* that had the name before, with another definition; or NULL */
+	/* the event that had the name before, with another definition; or NULL */
 	const struct set_event *rival;
 	struct ky_list conflict; /* in ring_set->conflicts, if there is a rival */
 	bool logged;		 /* the log has the conflict with the rival */

@@ -45,17 +45,18 @@ struct app {
 	size_t taken_bytes;
 	struct ky_list sets; /* struct app_set */
 	struct ky_list tickets;
-	struct barrier flush;  /* until its events are written; loop NULL: it has not asked */
-	struct op flushed;     /* done then */
+	struct barrier
+		flush; /* completes when its events are written; loop NULL: it has not sent FLUSH */
+	struct op flushed;     /* completed by `flush` */
 	uint32_t flush_cookie; /* of its FLUSH */
 	unsigned n_queries;    /* not answered yet */
 	unsigned n_owed;       /* answers of all kinds that it owes */
-	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
+	unsigned n_dones;      /* DONEs due after them: one for HELLO and each NEW_EVENTS */
 	bool asks_again;       /* it has new events since the queries in flight */
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool leaves;	       /* to register again */
-	uint64_t complained;   /* to sessions with smaller numbers; 0: to none */
+	uint64_t complained; /* sessions with smaller numbers have a notice about it; 0: none has */
 	struct ky_list left_out; /* struct left_out, charged to the user */
 };
 
@@ -74,7 +75,7 @@ struct app_set {
 	uint32_t n_contexts;   /* of the channel's, that the program knows */
 	uint32_t start_cookie; /* of the last START */
 	bool sent;	       /* the program has the set */
-	bool started;	       /* and records into it */
+	bool started;	       /* the program records into it */
 	bool changed;	       /* mapped or unmapped events since START */
 	bool recording;	       /* the program has said so since START */
 	bool late;	       /* has been LATE */

@@ -56,7 +56,7 @@ struct consumer {
 	bool connected;	 /* conn is open; the consumer has ended when no process is left either */
 	bool answered;	 /* this process has answered INIT */
 	bool ready;	 /* has answered INIT once, whichever process it was */
-	int memory_fd;	 /* that its processes leave to each other; -1: not made yet */
+	int memory_fd;	 /* memory that outlives its processes; -1: not made yet */
 	uint64_t n_sets; /* in that memory: ring sets that this process knows, or is sent */
 	uint32_t quit_cookie;	/* of QUIT; 0: it is not to end */
 	uint32_t rotate_cookie; /* of ROTATE that was not answered; 0: none */
@@ -69,16 +69,16 @@ struct consumer {
 	unsigned n_failures; /* deaths in a row */
 	uint64_t started_ns;
 	struct ky_timer restart;
-	pid_t process;	       /* whichever it is, also that of a predecessor */
-	int pidfd;	       /* owned: of a predecessor's process that was taken over; or -1 */
+	pid_t process; /* the present process, also one that a predecessor of the daemon started */
+	int pidfd;     /* owned: of a predecessor's process that was taken over; or -1 */
 	struct ky_watch exit;  /* of that process */
 	uint64_t asked_ns;     /* it owes answers since then; 0: none */
-	struct ky_timer watch; /* looks whether it is at work on them (consumer-health.c) */
+	struct ky_timer watch; /* checks that it works on them (consumer-health.c) */
 	bool seemed_stuck;     /* at the last look */
 	struct ky_list tickets;
 	struct event_counts counts;  /* last STATS, with those of sets that were retired */
 	struct event_counts retired; /* of them: what STATS does not have any more */
-	/* that were lost, at most: a consumer that was started again knows less for a moment */
+	/* the most events that were lost: a new consumer knows fewer for a moment */
 	uint64_t n_lost;
 	/* when counts of lost events rose last; 0: not since this daemon has known them */
 	uint64_t lost_ns;

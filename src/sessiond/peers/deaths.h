@@ -5,7 +5,7 @@
 
 #include "sessiond/model/contents.h"
 
-#define DEATHS_MAX 8u /* that a session remembers: the last ones */
+#define DEATHS_MAX 8u /* deaths that a session remembers: the last ones */
 
 /* A program that a signal ended. */
 struct death {

@@ -25,7 +25,7 @@ struct recording {
 	struct ky_list snapshots;
 	struct deaths deaths;
 	struct triggers triggers;
-	/* that were written; number of the last one that was begun */
+	/* snapshots that were written; number of the last one that was begun */
 	unsigned n_snapshots, last_snapshot;
 };
 

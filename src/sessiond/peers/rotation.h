@@ -26,7 +26,7 @@ struct rotation {
 	struct consumer *consumer;
 	uint64_t chunk;	       /* the present one: all orders that were carried out */
 	time_t begin;	       /* of the present chunk */
-	uint64_t bytes;	       /* that were written before it, at least */
+	uint64_t bytes;	       /* bytes that were written before it, at least */
 	bool clears;	       /* the last order, perhaps of a predecessor */
 	char *archive;	       /* of that order; "": none, or not known; NULL: there was no order */
 	bool ongoing;	       /* the consumer has not answered it yet */

@@ -11,8 +11,8 @@
 #include "base/rundir.h"
 #include "svc/log.h"
 
-#define TAKE_OVER_NS 10000000000u /* that another daemon may take to make room */
-#define EXEC_NS	     3000000000u  /* that a dead daemon's child may take to execute its program */
+#define TAKE_OVER_NS 10000000000u /* another daemon may take so long to end */
+#define EXEC_NS	     3000000000u /* a dead daemon's child may take so long to execute its program */
 #define NAP_NS	     10000000u
 
 /* Longest name in the directory. */

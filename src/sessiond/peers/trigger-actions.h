@@ -8,7 +8,7 @@
 
 #include "sessiond/peers/trigger-list.h"
 
-#define COMMANDS_MAX 16u /* that run at one time */
+#define COMMANDS_MAX 16u /* commands that run at one time */
 
 struct env;
 struct session;

@@ -50,7 +50,7 @@ struct triggers {
 	struct ky_timer firing;
 	uint64_t firing_ns;	 /* of the last look at the words in the sets */
 	unsigned n_copying;	 /* snapshots that copy the frozen sets */
-	uint64_t n_missed_spans; /* that were too many to be measured */
+	uint64_t n_missed_spans; /* spans that were not measured, because there were too many */
 };
 
 #endif
