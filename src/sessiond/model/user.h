@@ -20,7 +20,7 @@
 #define USER_BYTES_MAX	  (128u << 20) /* of descriptions, and tables of programs */
 #define USERS_BYTES_MAX	  (512u << 20) /* of all users but the daemon's own */
 #define USER_PATIENCE_NS  UINT64_C(500000000)
-#define USERS_PATIENCE_NS UINT64_C(1000000000) /* likewise */
+#define USERS_PATIENCE_NS UINT64_C(1000000000) /* of all users but the daemon's own */
 #define PATIENCE_REGAIN	  100
 #define USER_QUEUE_MAX	  (64u << 20) /* of messages that programs have not read */
 
