@@ -535,6 +535,12 @@ static void hello(struct receiver *r, const char *far)
 		0);
 }
 
+static void bye(struct receiver *r)
+{
+	close(r->dir);
+	receiver_deinit(r);
+}
+
 /* Files that somebody else has put into a recording, with paths of any length, are not reported. */
 static void test_long_path(void **state)
 {
@@ -543,8 +549,7 @@ static void test_long_path(void **state)
 
 	make_far(far, "far-long");
 	hello(&r, far);
-	close(r.dir);
-	receiver_deinit(&r);
+	bye(&r);
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/t", far);
@@ -554,134 +559,114 @@ static void test_long_path(void **state)
 	}
 	hello(&r, far);
 	assert_int_equal(r.size, 0);
-	close(r.dir);
-	receiver_deinit(&r);
+	bye(&r);
 }
 
-static void test_hostile_sender(void **state)
+/* The receiver gets a segment with this text as its payload. Returns its result. */
+static int send_text(
+	struct receiver *r, uint8_t type, uint16_t file, uint64_t offset, const char *text)
+{
+	return handle_with_crc(r,
+		(struct segment){.type = type,
+			.length = (uint32_t)strlen(text),
+			.file = file,
+			.offset = offset},
+		text);
+}
+
+static void test_hostile_hello(void **state)
+{
+	struct receiver r, other;
+	char far[128];
+
+	make_far(far, "far-hello");
+	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+	assert_int_equal(send_text(&r, SEGMENT_END, 0, 0, ""), -EPROTO);
+	assert_int_equal(send_text(&r, SEGMENT_HELLO, 0, 0, "0123456789abcdef.t"), -EPROTO);
+	assert_int_equal(send_text(&r, SEGMENT_HELLO, 0, 0, "0123456789abcdef/t"), -EPROTO);
+	bye(&r);
+	hello(&r, far);
+	assert_int_equal(send_text(&r, SEGMENT_HELLO, 0, 0, "0123456789abcdeft"), -EPROTO);
+	assert_int_equal(send_text(&r, SEGMENT_ACK, 0, 0, ""), -EPROTO);
+	/* A second receiver of the recording is refused while the first one exists. */
+	receiver_init(&other, r.dir);
+	assert_int_equal(send_text(&other, SEGMENT_HELLO, 0, 0, "0123456789abcdeft"), -EBUSY);
+	assert_non_null(strstr(other.why, "it ends within 20 s"));
+	receiver_deinit(&other);
+	bye(&r);
+}
+
+static void test_hostile_paths(void **state)
 {
 	static const char *const bad[] = {"/etc/x", "../x", "a/../x", "a//b", "", ".recording",
 		"a/.b", "a/", "a b", "a\nb", "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q",
 		"a/b/c/d/e/f/g/h/i/j/k/l/m/n", "archives/x", "a/damaged/x"};
-	char far[128], path[256];
 	struct receiver r;
+	char far[128];
 
-	make_far(far, "far-hostile");
-	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
-	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_END}, NULL), -EPROTO);
-	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
-				 "0123456789abcdef.t"),
-		-EPROTO);
-	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
-				 "0123456789abcdef/t"),
-		-EPROTO);
-	close(r.dir);
-	receiver_deinit(&r);
+	make_far(far, "far-paths");
 	hello(&r, far);
-	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
-				 "0123456789abcdeft"),
-		-EPROTO);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
-		assert_int_equal(handle_with_crc(&r,
-					 (struct segment){.type = SEGMENT_FILE,
-						 .length = (uint32_t)strlen(bad[i])},
-					 bad[i]),
-			-EPROTO);
-	assert_int_equal(
-		handle_with_crc(
-			&r, (struct segment){.type = SEGMENT_FILE, .length = 3, .file = 1}, "a/b"),
-		-EPROTO);
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"),
-		-EPROTO);
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), 0);
-	/* Repeated, overlapping, with a gap, damaged. */
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "xxx"), 0);
-	assert_int_equal(
-		handle_with_crc(&r,
-			(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 2}, "xde"),
-		0);
-	assert_int_equal(
-		handle_with_crc(&r,
-			(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 6}, "xde"),
-		-EPROTO);
-	assert_int_equal(
-		receiver_handle(&r,
-			&(struct segment){.type = SEGMENT_DATA, .length = 3, .raw = 3, .offset = 5},
-			"abc"),
-		-EBADMSG);
-	r.max = 6;
-	assert_int_equal(
-		handle_with_crc(
-			&r, (struct segment){.type = SEGMENT_DATA, .length = 2, .offset = 5}, "fg"),
-		-EDQUOT);
-	assert_int_equal(
-		handle_with_crc(
-			&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .offset = 5}, "f"),
-		0);
-	/* Data without bytes, and watermarks that are none. */
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .offset = 6}, ""),
-		-EPROTO);
-	assert_int_equal(handle_with_crc(&r,
-				 (struct segment){.type = SEGMENT_WATERMARK, .length = 3}, "abc"),
-		-EPROTO);
-	/* Somebody puts symbolic links in its way, and what is no file. */
-	r.max = UINT64_MAX;
-	snprintf(path, sizeof(path), "%s/t/link", far);
-	assert_int_equal(symlink("a", path), 0);
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 1},
-			"link/x"),
-		0);
-	assert_true(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 1},
-			"x") < 0);
-	assert_int_equal(
-		handle_with_crc(
-			&r, (struct segment){.type = SEGMENT_FILE, .length = 4, .file = 2}, "link"),
-		0);
-	assert_true(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 2},
-			"x") < 0);
-	snprintf(path, sizeof(path), "%s/t/a/pipe", far);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(
-		handle_with_crc(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 3},
-			"a/pipe"),
-		0);
-	assert_int_equal(
-		handle_with_crc(
-			&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 3}, "x"),
-		-EBADF);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(handle_with_crc(&r, (struct segment){.type = SEGMENT_ACK}, NULL), -EPROTO);
-	close(r.dir);
-	receiver_deinit(&r);
-	/* A second receiver of the recording is refused while the first one is there. */
-	hello(&r, far);
-	{
-		struct receiver other;
-
-		receiver_init(&other, r.dir);
-		assert_int_equal(handle_with_crc(&other,
-					 (struct segment){.type = SEGMENT_HELLO, .length = 17},
-					 "0123456789abcdeft"),
-			-EBUSY);
-		assert_non_null(strstr(other.why, "it ends within 20 s"));
-		receiver_deinit(&other);
-	}
-	close(r.dir);
-	receiver_deinit(&r);
+		assert_int_equal(send_text(&r, SEGMENT_FILE, 0, 0, bad[i]), -EPROTO);
+	/* Files are numbered in their order, and have no data before. */
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 1, 0, "a/b"), -EPROTO);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 0, "abc"), -EPROTO);
+	bye(&r);
 	assert_int_equal(access("/etc/x", F_OK), -1);
 }
 
-/* Answers that no receiver gives end the connection, whatever they are. */
-/* The word of a receiver's that a sender ends at. */
+static void test_hostile_data(void **state)
+{
+	const struct segment damaged = {.type = SEGMENT_DATA, .length = 3, .raw = 3, .offset = 5};
+	struct receiver r;
+	char far[128];
+
+	make_far(far, "far-data");
+	hello(&r, far);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 0, 0, "a/b"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 0, "abc"), 0);
+	/* Repeated, overlapping, with a gap, damaged. */
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 0, "xxx"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 2, "xde"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 6, "xde"), -EPROTO);
+	assert_int_equal(receiver_handle(&r, &damaged, "abc"), -EBADMSG);
+	r.max = 6;
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 5, "fg"), -EDQUOT);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 5, "f"), 0);
+	/* Data without bytes, and watermarks that are none. */
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 6, ""), -EPROTO);
+	assert_int_equal(send_text(&r, SEGMENT_WATERMARK, 0, 0, "abc"), -EPROTO);
+	bye(&r);
+}
+
+/* Somebody puts symbolic links into the recording, and a FIFO. */
+static void test_hostile_files(void **state)
+{
+	char far[128], path[256];
+	struct receiver r;
+
+	make_far(far, "far-files");
+	hello(&r, far);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 0, 0, "a/b"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 0, "abc"), 0);
+	snprintf(path, sizeof(path), "%s/t/link", far);
+	assert_int_equal(symlink("a", path), 0);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 1, 0, "link/x"), 0);
+	assert_true(send_text(&r, SEGMENT_DATA, 1, 0, "x") < 0);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 2, 0, "link"), 0);
+	assert_true(send_text(&r, SEGMENT_DATA, 2, 0, "x") < 0);
+	snprintf(path, sizeof(path), "%s/t/a/pipe", far);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 3, 0, "a/pipe"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 3, 0, "x"), -EBADF);
+	assert_int_equal(unlink(path), 0);
+	bye(&r);
+}
+
+/*
+ * The sender gets these bytes from a receiver, and ends with this reason. NULL: with any. No
+ * receiver sends such replies.
+ */
 static void expect_end(struct made *m, const uint8_t *bytes, size_t n, const char *why)
 {
 	struct sender s;
@@ -1101,7 +1086,10 @@ int main(void)
 		cmocka_unit_test(test_spool),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_long_path),
-		cmocka_unit_test(test_hostile_sender),
+		cmocka_unit_test(test_hostile_hello),
+		cmocka_unit_test(test_hostile_paths),
+		cmocka_unit_test(test_hostile_data),
+		cmocka_unit_test(test_hostile_files),
 		cmocka_unit_test(test_hostile_receiver),
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
