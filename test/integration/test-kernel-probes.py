@@ -240,6 +240,9 @@ def test_refused(k):
         check(done.returncode, f"{option} was not refused")
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(wanted in done.stderr, f"{option}: {done.stderr!r} lacks {wanted!r}")
+    for name in ("x:y", "n" * 64):
+        done = k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", name, status=None)
+        equal(done.stderr, f"kymo: '{name}' cannot name an event: use up to 63 letters, digits and '_'\n", "a bad name")
 
 
 def test_kernel_function(k):

@@ -96,23 +96,32 @@ static bool is_root(struct request *r, const char *what)
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
+static bool check_event_name(struct request *r, const char *name, size_t n)
+{
+	if (n && n < 64 && strspn(name, NAME_CHARS) >= n)
+		return true;
+	request_refuse(r, "usage",
+		"'%.*s' cannot name an event: use up to 63 letters, digits and '_'", (int)n, name);
+	return false;
+}
+
 /*
  * Appends the line of a definition "NAME PATH:OFFSET ARGUMENT...". The kernel reads it by words and
  * ends it at '#' or a newline.
  */
 static bool put_definition(struct request *r, struct ky_buf *lines, const char *definition)
 {
-	size_t n = strspn(definition, NAME_CHARS);
-	bool valid = n && n < 64 && definition[n] == ' ' && definition[n + 1] == '/' &&
+	size_t n = strcspn(definition, " ");
+	bool valid = definition[n] == ' ' && definition[n + 1] == '/' &&
 		     strlen(definition) < PROBES_LINE_MAX;
 
 	for (const char *p = definition; *p; p++)
 		valid = valid && (unsigned char)*p >= ' ' && *p != '#' && *p != 127;
 	if (!valid)
 		request_refuse(r, "usage", "'%s' defines no probe of a program", definition);
-	else
+	else if (check_event_name(r, definition, n))
 		ky_buf_printf(lines, "p:%s\n", definition);
-	return valid;
+	return !r->refusal.code;
 }
 
 static bool put_definitions(struct request *r, struct ky_buf *lines)
@@ -160,10 +169,9 @@ static bool put_program_place(
 {
 	if (!r->peer.uid)
 		return put_definitions(r, lines);
-	if (name[strspn(name, NAME_CHARS)] || !*name || strlen(name) >= 64)
-		request_refuse(r, "usage",
-			"'%s' cannot name an event: use up to 63 letters, digits and '_'", name);
-	else if (strncmp(place, "sdt:", 4) != 0 && strchr(strrchr(place, ':') ?: place, '+'))
+	if (!check_event_name(r, name, strlen(name)))
+		return false;
+	if (strncmp(place, "sdt:", 4) != 0 && strchr(strrchr(place, ':') ?: place, '+'))
 		request_refuse(r, "permission", "only root may probe a program at an offset");
 	else if (!r->definitions)
 		find_program_place(r, name, place);
@@ -183,10 +191,8 @@ static bool put_kernel_place(
 	if (!n || n > 200 || m > 18 || (place[n] == '+' && !m) || offset[m])
 		request_refuse(r, "usage",
 			"'%s' is not a place of the kernel: 'SYMBOL' or 'SYMBOL+OFFSET'", place);
-	else if (name[strspn(name, NAME_CHARS)] || strlen(name) >= 64)
-		request_refuse(r, "usage",
-			"'%s' cannot name an event: use up to 63 letters, digits and '_'", name);
-	else if (!m || is_root(r, "only root may probe the kernel at an offset"))
+	else if (check_event_name(r, name, strlen(name)) &&
+		 (!m || is_root(r, "only root may probe the kernel at an offset")))
 		ky_buf_printf(lines, "p:%s %s\n", name, place);
 	return !r->refusal.code;
 }
