@@ -8,6 +8,8 @@
 
 #define MAX_SIZE ((size_t)256 << 20)
 #define LAST_MAX 65536u /* bytes of the last function, at most: nothing says where it ends */
+/* Bytes of any function, at most: code of BPF and of modules without symbols is between others. */
+#define FUNCTION_MAX (1u << 20)
 
 struct ky_kallsyms {
 	struct ky_buf text; /* the lines; names refer to it */
@@ -137,7 +139,7 @@ const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uin
 {
 	const struct ky_kernel_symbol *s = find_symbol(k, address);
 
-	return s && *s->name ? s : NULL;
+	return s && *s->name && address - s->address < FUNCTION_MAX ? s : NULL;
 }
 
 const struct ky_kernel_symbol *ky_kallsyms_take(

@@ -26,7 +26,10 @@ struct ky_kallsyms;
 struct ky_kallsyms *ky_kallsyms_read(const char *path);
 struct ky_kallsyms *ky_kallsyms_read_fd(int fd);
 void ky_kallsyms_free(struct ky_kallsyms *k);
-/* Returns the symbol with the highest address up to this one, or NULL. Borrowed from k. */
+/*
+ * Returns the symbol with the highest address up to this one, or NULL; none that is too far away to
+ * be the function's. Borrowed from k.
+ */
 const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address);
 /* Does so the first time that the symbol is found; then returns NULL. *ret_end: the next one. */
 const struct ky_kernel_symbol *ky_kallsyms_take(

@@ -416,15 +416,15 @@ def test_sizes(k):
 def test_kernel(k):
     """Addresses of the kernel by the copy of /proc/kallsyms beside the trace."""
     t = StateTrace()
-    for address in (0xFFFFFFFF81000010, 0xFFFFFFFF81000210, 0xFFFFFFFFC0000005, 0xFFFFFFFF80000000):
+    for address in (0xFFFFFFFF81000010, 0xFFFFFFFF81000210, 0xFFFFFFFFC0000005, 0xFFFFFFFF80000000, 0xFFFFFFFFFFFFFFFF):
         t.add("a:at", address, address, 0)
     trace = t.finish(k.top / "trace")
     addresses = lambda: [e["fields"]["addr_symbol"] for e in view(k, trace, "--symbols", "-e", "a:at")]
-    equal(addresses(), [None] * 4, "without symbols")
+    equal(addresses(), [None] * 5, "without symbols")
     (trace / "index").mkdir()
     (trace / "index" / "kallsyms").write_text("ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000200 t do_one [not]\n"
         "ffffffff81000200 D data\nffffffffc0000000 t ext4_read\t[ext4]\nbroken\nzz T x\n0000000000001000 A low\n")
-    equal(addresses(), ["_stext+0x10 (kernel)", "do_one+0x10 (not)", "ext4_read+0x5 (ext4)", None], "with symbols")
+    equal(addresses(), ["_stext+0x10 (kernel)", "do_one+0x10 (not)", "ext4_read+0x5 (ext4)", None, None], "with symbols")
     # A name has no marks that separate the frames and counts of folded stacks.
     t = answers.Trace({"kymo_sample": [("x64", "callstack_kernel[1]")]})
     t.packet(0, [t.record(10, "kymo_sample", 0xFFFFFFFF81000010)])
