@@ -15,6 +15,30 @@
 #define PATIENCE_MS 1000 /* for a command that is asked to end */
 #define PAUSE_MS    10	 /* between two looks whether it has */
 
+/*
+ * Divides r->host, "[USER@]HOST[:PORT]". An IPv6 address has brackets, with which ssh does not find
+ * it. Returns false if it is malformed.
+ */
+static bool divide_host(struct route *r)
+{
+	char *at = strrchr(r->host, '@'), *host = at ? at + 1 : r->host;
+	bool has_brackets = *host == '[';
+	char *end = has_brackets ? strchr(host, ']') : host + strcspn(host, ":");
+	char *port = end ? end + has_brackets : NULL;
+	uint64_t number;
+
+	if (!end || end == host + has_brackets || (*port && *port != ':'))
+		return false;
+	if (*port && (ky_parse_number(port + 1, 65535, &number) < 0 || !number))
+		return false;
+	if (*port)
+		snprintf(r->port, sizeof(r->port), "%u", (unsigned)number);
+	*end = '\0';
+	if (has_brackets)
+		memmove(host, host + 1, (size_t)(end - host));
+	return true;
+}
+
 /* ssh://[USER@]HOST[:PORT]/DIR: DIR is below the user's home, or absolute behind "//". */
 static int parse_ssh(struct cli *cli, const char *url, struct route *r)
 {
@@ -23,22 +47,19 @@ static int parse_ssh(struct cli *cli, const char *url, struct route *r)
 	const char *rest = url + strlen("ssh://"), *slash = strchr(rest, '/');
 	struct ky_buf command = {0};
 	size_t n = KY_ARRAY_SIZE(ssh);
-	char *colon;
+	bool valid = slash && slash[1] && *rest != '-' && (size_t)(slash - rest) < sizeof(r->host);
 
-	if (!slash || slash == rest || !slash[1] || *rest == '-' ||
-		(size_t)(slash - rest) >= sizeof(r->host))
+	if (valid)
+		memcpy(r->host, rest, (size_t)(slash - rest));
+	if (!valid || !divide_host(r))
 		return cli_usage(cli, "'%s' is not ssh://[USER@]HOST[:PORT]/DIR", url);
-	memcpy(r->host, rest, (size_t)(slash - rest));
 	ky_buf_puts(&command, "kymo receive ");
 	ky_buf_put_word(&command, slash + 1);
 	if (command.error)
 		return cli_fail(cli, "failed", "no memory");
 	r->command = command.data;
 	memcpy(r->argv, ssh, sizeof(ssh));
-	colon = strrchr(r->host, ':');
-	if (colon) {
-		*colon = '\0';
-		snprintf(r->port, sizeof(r->port), "%s", colon + 1);
+	if (*r->port) {
 		r->argv[n++] = (char *)"-p";
 		r->argv[n++] = r->port;
 	}

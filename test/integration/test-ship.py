@@ -607,6 +607,27 @@ def test_quota(k):
     same(trace, far_of(k) / trace.name, "copy")
 
 
+def test_ssh(k):
+    """ssh gets an IPv6 address without brackets, the port, and a directory that its shell reads."""
+    trace = k.top / "other"
+    (trace / "index").mkdir(parents=True)
+    (trace / "metadata").write_text("/* CTF 1.8 */\n")
+    ssh = k.top / "ssh"
+    ssh.write_text(f"#!/bin/sh\nwhile [ \"$1\" != -- ]; do [ \"$1\" != -p ] || echo $2 >>{k.top}/got; shift; done\n"
+        f"printf '%s\\n' \"$@\" >>{k.top}/got\nexec {receive(k)}\n")
+    ssh.chmod(0o755)
+    env = {**k.env, "PATH": f"{k.top}:{os.environ['PATH']}"}
+    for place, wanted in (
+        ("me@[fe80::1%eth0]:2222/a b", ["2222", "--", "me@fe80::1%eth0", "kymo receive 'a b'"]),
+        ("[::1]//t", ["--", "::1", "kymo receive /t"]),
+        ("me@host:22/t", ["22", "--", "me@host", "kymo receive t"]),
+        ("host/t", ["--", "host", "kymo receive t"]),
+    ):
+        k.kymo("ship", trace, f"ssh://{place}", "--once", env=env)
+        equal((k.top / "got").read_text().splitlines(), wanted, place)
+        (k.top / "got").unlink()
+
+
 def test_no_packets(k):
     """A directory 'index' that lists no packet, as in traces of other tracers."""
     trace = k.top / "other"
@@ -627,6 +648,7 @@ def test_usage(k):
         ([empty, "tcp://host"], 2, "is no address"),
         ([empty, "ssh://host"], 2, "is not ssh://"),
         ([empty, "ssh://-oProxyCommand=x/y"], 2, "is not ssh://"),
+        *(([empty, f"ssh://{host}/y"], 2, "is not ssh://") for host in ("h:", "h:0", "h:65536", "h:x", "h:-1", "me@", "::1", "[::1", "[]", "[::1]22")),
         ([empty, "exec:true", "--name=a/b"], 2, "cannot name the directory"),
         ([empty, "exec:true", "--ship-rate=0"], 2, "is no size of at least 1K"),
         ([empty, "exec:true", "--ship-rate=fast"], 2, "is no size of at least 1K"),
