@@ -91,7 +91,8 @@ static void finish_percentile(sqlite3_context *x)
 		return;
 	}
 	qsort(s->v, s->n, sizeof(*s->v), s->is_real ? by_real : by_integer);
-	i = (size_t)ceil(s->p / 100 * (double)s->n);
+	/* a whole rank stays whole: the product may be rounded up */
+	i = (size_t)ceil(s->p * (double)s->n / 100 * (1 - 0x1p-50));
 	i = KY_MIN(i ? i - 1 : 0, s->n - 1);
 	if (s->is_real)
 		sqlite3_result_double(x, s->v[i].d);

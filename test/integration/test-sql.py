@@ -177,6 +177,10 @@ def test_functions(k):
     for p in (0, 50, 99, 100):
         wanted = durations[max(-(-len(durations) * p // 100) - 1, 0)]
         equal(ask(k, k.top / "trace", f"SELECT percentile(dur, {p}) FROM spans"), [(wanted,)], f"percentile {p}")
+    hundred = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100) SELECT "
+    parts = (7, 14, 28.0, 55, 56, 99, 54.1)
+    equal(ask(k, k.top / "trace", hundred + ", ".join(f"percentile(x, {p})" for p in parts) + " FROM c"), [(7, 14, 28, 55, 56, 99, 55)], f"{parts}")
+    equal(ask(k, k.top / "trace", hundred + "percentile(x, 99.9) FROM (SELECT 10 * a.x + b.x - 10 AS x FROM c a, c b WHERE b.x <= 10)"), [(999,)], "99.9 of 1000")
     equal(ask(k, k.top / "trace", "SELECT percentile(dur, 50), hist(dur) FROM spans WHERE dur < 0"), [(None, "[]")], "no value")
     found = json.loads(ask(k, k.top / "trace", "SELECT hist(dur) FROM spans")[0][0])
     equal([s["n"] for s in found], [sum(s["from"] <= d < s["to"] for d in durations) for s in found], "histogram")
