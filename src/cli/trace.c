@@ -13,7 +13,8 @@
 #include "cli/text.h"
 #include "ship/files.h"
 
-#define NEAR_MAX 256 /* names that a suggestion is chosen from */
+#define NEAR_MAX	   256 /* names that a suggestion is chosen from */
+#define FIRST_EVENT_NAP_MS 100
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
 {
@@ -113,14 +114,16 @@ static void warn_of_spool(struct cli *cli, const char *path)
 }
 
 /* Stores the directory that a session writes. Returns an exit code. */
-static int find_output(struct cli *cli, const struct kymo_value *session, char path[PATH_MAX])
+static int find_output(
+	struct cli *cli, const struct kymo_value *session, bool may_be_empty, char path[PATH_MAX])
 {
+	bool has_no_trace = kymo_value_bool(kymo_value_get(session, "snapshot"));
 	const char *name = kymo_value_string(kymo_value_get(session, "name"));
 
 	snprintf(path, PATH_MAX, "%s", kymo_value_string(kymo_value_get(session, "output")));
-	if (*path && has_entries(AT_FDCWD, path))
+	if (*path && (has_entries(AT_FDCWD, path) || (may_be_empty && !has_no_trace)))
 		return CLI_OK;
-	if (!*path || kymo_value_bool(kymo_value_get(session, "snapshot")))
+	if (!*path || has_no_trace)
 		return cli_fail(cli, "not-found",
 			"session '%s' keeps its events in memory: make a snapshot of it ('kymo snapshot record')",
 			name);
@@ -157,7 +160,7 @@ static int no_trace_but(struct cli *cli, const char *name, const char *near)
 }
 
 /* Stores the path that a name means. Returns an exit code. */
-static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
+static int find_named(struct cli *cli, const char *name, bool may_be_empty, char path[PATH_MAX])
 {
 	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
@@ -175,7 +178,7 @@ static int find_named(struct cli *cli, const char *name, char path[PATH_MAX])
 		kymo_ctl_call(ctl, "status", params, &reply);
 	}
 	if (reply && kymo_reply_ok(reply))
-		return find_output(cli, kymo_value_get(reply, "session"), path);
+		return find_output(cli, kymo_value_get(reply, "session"), may_be_empty, path);
 	if (!cli_locate_traces(traces, sizeof(traces)) &&
 		!find_newest(path, PATH_MAX, traces, name))
 		return CLI_OK;
@@ -201,11 +204,11 @@ int cli_traces_find(struct cli *cli, const char *const *named, size_t n, struct 
 	char path[PATH_MAX];
 	int r = CLI_OK;
 
-	*ret = (struct cli_traces){.paths = calloc(n + 1, sizeof(*ret->paths))};
+	ret->paths = calloc(n + 1, sizeof(*ret->paths));
 	if (!ret->paths)
 		return cli_fail(cli, "failed", "no memory");
 	for (size_t i = 0; i < n && !r; i++) {
-		r = find_named(cli, named[i], path);
+		r = find_named(cli, named[i], ret->may_be_empty, path);
 		r = r ? r : add_path(cli, ret, path);
 	}
 	if (n)
@@ -224,7 +227,8 @@ void cli_traces_deinit(struct cli_traces *t)
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
 	struct ky_trace_reader **ret_reader)
 {
-	_cleanup_traces_ struct cli_traces t = {0};
+	_cleanup_traces_ struct cli_traces t = {.may_be_empty = options->is_growing};
+	const struct timespec nap = {0, FIRST_EVENT_NAP_MS * 1000000L};
 	char why[PATH_MAX + 256];
 	int r = cli_traces_find(cli, (const char *const *)cli->args.pos, cli->args.n_pos, &t);
 
@@ -232,7 +236,13 @@ int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *option
 		return r;
 	if (ret_path)
 		snprintf(ret_path, PATH_MAX, "%s", t.paths[0]);
-	r = ky_trace_reader_open(
-		ret_reader, (const char *const *)t.paths, t.n, options, why, sizeof(why));
+	for (;; nanosleep(&nap, NULL)) {
+		bool is_recorded = t.n == 1 && ky_trace_dir_is_recorded(t.paths[0]);
+
+		r = ky_trace_reader_open(
+			ret_reader, (const char *const *)t.paths, t.n, options, why, sizeof(why));
+		if ((r != -ENOENT && r != -ENODATA) || !options->is_growing || !is_recorded)
+			break;
+	}
 	return r < 0 ? cli_fail(cli, cli_trace_code(r), "%s", why) : CLI_OK;
 }

@@ -25,6 +25,7 @@ static inline void cli_cleanup_cursor(struct ky_cursor **c)
 struct cli_traces {
 	char **paths; /* owned, as they are */
 	size_t n;
+	bool may_be_empty; /* set by the caller: a session may have recorded no event yet */
 };
 
 #define _cleanup_traces_ __attribute__((cleanup(cli_traces_deinit)))
@@ -34,7 +35,7 @@ void cli_traces_deinit(struct cli_traces *t);
  * Finds the traces to open: the n named ones or, without any, the most recent one of the user's. A
  * name that is no path may be that of a session, whose trace it then means, also after the session
  * has been destroyed. Reports a failure; returns an exit code. The caller frees *ret with
- * cli_traces_deinit in any case.
+ * cli_traces_deinit in any case; *ret is all 0 before, except may_be_empty.
  */
 int cli_traces_find(struct cli *cli, const char *const *named, size_t n, struct cli_traces *ret);
 /* Returns the code of an error of opening a trace (cli_fail). */
@@ -42,7 +43,8 @@ const char *cli_trace_code(int error);
 /*
  * Opens the traces that the arguments name, or, without any, the most recent one of the user's. A
  * reason why not is reported; returns an exit code. ret_path (PATH_MAX bytes, may be NULL) is the
- * first that was opened.
+ * first that was opened. If a trace is growing (options) and its session has recorded no event yet,
+ * waits for the first one.
  */
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
 	struct ky_trace_reader **ret_reader);

@@ -170,8 +170,7 @@ int ky_trace_reader_refresh(struct ky_trace_reader *r)
 	return e ? e : r->has_changed;
 }
 
-/* Kymo's consumer holds a lock on the directory that it writes into. */
-static bool is_locked(const char *dir)
+bool ky_trace_dir_is_recorded(const char *dir)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -188,7 +187,7 @@ static bool is_recorded(const struct ky_trace *t)
 	bool is = false;
 
 	while (dir && !is && (slash = strrchr(dir, '/')) && slash > dir) {
-		is = is_locked(dir);
+		is = ky_trace_dir_is_recorded(dir);
 		*slash = '\0';
 	}
 	free(dir);

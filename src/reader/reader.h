@@ -73,6 +73,8 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
  * after ky_reading_refresh. Returns 1 if there is anything new, 0, or a negative errno.
  */
 int ky_trace_reader_refresh(struct ky_trace_reader *r);
+/* True if a session writes into the directory: its consumer holds a lock on it. */
+bool ky_trace_dir_is_recorded(const char *dir);
 /*
  * Returns 1 if Kymo is recording one of the traces, 0 if none. Returns -ENOTSUP if that is not
  * known because another tracer made one of them.

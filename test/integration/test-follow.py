@@ -109,6 +109,24 @@ def test_follow_pipe(k):
     k.kymo("destroy", "s")
 
 
+def test_follow_from_the_start(k):
+    """A session that has recorded no event yet: by its name, and by its directory."""
+    k.start_daemon()
+    trace = k.record()
+    followers = [Follower(k, name, "--delay=100ms") for name in ("s", trace)]
+    several = k.kymo("view", "--follow", trace, trace, status=1).stderr
+    check("is no trace" in several, several)
+    check(all(f.process.poll() is None for f in followers), "a follower did not wait")
+    k.app("emit", "-n", 10)
+    k.kymo("destroy", "s")
+    for follower in followers:
+        equal(without_distance(follower.end()[0]), without_distance(lines_of(k, trace)), "events")
+    empty = k.record(session="t")
+    follower = Follower(k, empty)
+    k.kymo("destroy", "t")
+    equal((follower.process.wait(kymotest.TIMEOUT), f"{empty} is no trace" in follower.process.stderr.read().decode()), (1, True), "without an event")
+
+
 def test_follow_errors(k):
     k.start_daemon()
     trace = k.record()
