@@ -27,6 +27,7 @@ void ky_account_begin_instance(struct ky_account *a, struct ky_instance *i,
 	ky_running_keep(a, i, KY_TRAIT_BEGIN);
 	ky_traits_add_begin(a, i, e, outside);
 	ky_before_add_traits(a, i, outside ? outside->begun_ns : INT64_MIN);
+	ky_repeats_keep(a, i);
 }
 
 void ky_account_end_instance(
@@ -59,8 +60,10 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 
 	if (e->class->is_library && e->class->known[KY_FIELD_MUTEX])
 		f.mutex = ky_locking_lend(a, t, e);
-	if (!f.is_pair && f.name == a->x->span && !a->x->is_async)
+	if (!f.is_pair && f.name == a->x->span && !a->x->is_async) {
+		ky_repeats_add(a, e, t->thread);
 		ky_running_add(a, e, KY_TRAIT_BEGIN, t->thread);
+	}
 	if (w)
 		ky_account_begin_instance(a, w->instance, e, t);
 	if (!f.is_pair && f.name == a->x->span)
@@ -370,6 +373,7 @@ static void deinit_account(struct ky_account *a)
 	ky_vec_deinit(&a->company);
 	ky_vec_deinit(&a->company_of);
 	ky_running_deinit(a);
+	ky_repeats_deinit(a);
 	ky_vec_deinit(&a->by_id);
 	ky_vec_deinit(&a->stages);
 	ky_samples_end(a);

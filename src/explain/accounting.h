@@ -74,6 +74,34 @@ struct ky_running {
 	KY_VEC(double) threads; /* by number of the thread */
 };
 
+#define KY_MAX_REPEATS 8 /* fields of begins whose values are remembered */
+
+/* Whether a value came before. */
+enum ky_repeat {
+	KY_REPEAT_UNKNOWN, /* too many values came */
+	KY_REPEAT_FIRST,
+	KY_REPEAT_OTHER, /* it came, but not in the instance before */
+	KY_REPEAT_SAME,	 /* it came in the instance before */
+};
+
+/* The instances with one value of a field of their begin. */
+struct ky_value_sums {
+	double n;
+	double sums[KY_MAX_RUNNING]; /* of numbers of begins, by index in `running` */
+};
+
+struct ky_values_seen;
+
+/* A field, and its value in the newest begin. */
+struct ky_field_repeat {
+	uint32_t field, key;
+	enum ky_repeat in_process, in_thread;
+	bool has_age;
+	int64_t age_ns;		    /* since the value came before in the process */
+	struct ky_value_sums *sums; /* borrowed; NULL: not known, or the field has many values */
+	struct ky_values_seen *of_process, *of_thread; /* borrowed; that were asked for last */
+};
+
 struct ky_account {
 	struct ky_explain *x;
 	struct ky_source *source;
@@ -91,6 +119,10 @@ struct ky_account {
 	KY_VEC(struct ky_stage) stages;
 	struct ky_htab open_async;
 	KY_VEC(struct ky_running) running;
+	struct ky_htab values_seen; /* of fields of begins */
+	size_t n_values_seen;
+	struct ky_field_repeat repeats[KY_MAX_REPEATS]; /* in the order in which they were met */
+	size_t n_repeats;
 	KY_VEC(int64_t) gaps;		     /* between CPU samples of one thread */
 	struct ky_doing doings[KY_N_DOINGS]; /* by inner % KY_N_DOINGS */
 	struct ky_htab functions; /* functions that have samples, by process and address */
@@ -208,13 +240,24 @@ void ky_traits_push_outer(
 /* --- running.c --- */
 
 /*
- * Adds the numbers of the begin or end of any instance to the sums. thread: UINT32_MAX: not known.
+ * Adds the numbers of the begin or end of any instance to the sums. Of a begin: after
+ * ky_repeats_add(). thread: UINT32_MAX: not known.
  */
 void ky_running_add(struct ky_account *a, const struct ky_source_event *e, enum ky_trait_kind kind,
 	uint32_t thread);
 /* Stores these sums in the instance. */
 void ky_running_keep(struct ky_account *a, struct ky_instance *i, enum ky_trait_kind kind);
 void ky_running_deinit(struct ky_account *a);
+
+/* --- repeats.c --- */
+
+/*
+ * Remembers the values of the begin of any instance. thread: UINT32_MAX: not known.
+ */
+void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread);
+/* Adds to the instance whether these values came before; after ky_repeats_add() of its begin. */
+void ky_repeats_keep(struct ky_account *a, struct ky_instance *i);
+void ky_repeats_deinit(struct ky_account *a);
 
 /* --- before.c --- */
 

@@ -27,6 +27,8 @@ static void find_async(struct ky_account *a, const struct ky_source_event *e)
 
 	if (e->class->base != a->x->span || !a->x->is_async)
 		return;
+	if (is_begin)
+		ky_repeats_add(a, e, UINT32_MAX);
 	ky_running_add(a, e, is_begin ? KY_TRAIT_BEGIN : KY_TRAIT_END, UINT32_MAX);
 	ky_bisect(first, a->by_id.n, k, a->by_id.v[k]->id < id);
 	for (; first < a->by_id.n && a->by_id.v[first]->id == id; first++) {

@@ -195,6 +195,11 @@ static int rank_of(const struct ky_column *c)
 	case KY_TRAIT_COUNTER:
 	case KY_TRAIT_FIRST:
 	case KY_TRAIT_FIRST_OF_THREAD:
+	case KY_TRAIT_NEW:
+	case KY_TRAIT_NEW_OF_THREAD:
+	case KY_TRAIT_CHANGED:
+	case KY_TRAIT_CHANGED_OF_THREAD:
+	case KY_TRAIT_AGE:
 		return 0;
 	case KY_TRAIT_CONTEXT:
 	case KY_TRAIT_THREAD:

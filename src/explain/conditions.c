@@ -67,7 +67,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		r = ky_residues_test(w, &c, key);
 	if (!r && c.is_number && (c.key.kind == KY_TRAIT_BEGIN || c.key.kind == KY_TRAIT_END))
 		r = ky_sums_test(w, &c, key);
-	if (!r && !is_length && c.n_values > 1 && c.key.kind != KY_TRAIT_PAUSE &&
+	if (!r && !is_length && c.n_values > 1 && !ky_trait_is_pause(c.key.kind) &&
 		(!c.key.name || c.key.name != w->x->largest_allocation))
 		r = ky_values_test(w, &c, key);
 	if (!r && !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES)
@@ -167,15 +167,47 @@ static bool is_other_call(const struct ky_search *w, const struct ky_trait_key *
 	return false;
 }
 
+/* Two runs have other threads, processes and processors, and meet values at other times. */
+static bool is_of_one_run(const struct ky_trait_key *key)
+{
+	return (key->kind >= KY_TRAIT_CONTEXT && key->kind <= KY_TRAIT_CPU) ||
+	       key->kind == KY_TRAIT_NEW || key->kind == KY_TRAIT_NEW_OF_THREAD ||
+	       ky_trait_is_pause(key->kind);
+}
+
+/* Part of the instances in which the property is, or is not, so. */
+static double flag_part(struct ky_instance *const *v, size_t n, uint32_t key, int64_t is_set)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(v[i], key);
+
+		found += fact && fact->number == is_set;
+	}
+	return (double)found / (double)KY_MAX(n, (size_t)1);
+}
+
+/* Whether an order of values can be a condition at all (values.c); a column of it costs more. */
+static bool is_telling_order(const struct ky_search *w, uint32_t key)
+{
+	for (int64_t is_set = 0; is_set < 2; is_set++) {
+		double part = flag_part(w->f->affected.v, w->f->affected.n, key, is_set);
+
+		if (part >= .6 && flag_part(w->d->group->typical, w->d->group->n_typical, key,
+					  is_set) <= .5 * part)
+			return true;
+	}
+	return false;
+}
+
 static int test_fields(struct ky_search *w)
 {
 	for (uint32_t key = 0; key < w->x->keys.n; key++) {
 		enum ky_trait_kind kind = w->x->keys.v[key].kind;
 		int r;
 
-		/* Two runs have other threads, processes and processors. */
-		if (is_of_two_traces(w) && ((kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU) ||
-						   kind == KY_TRAIT_PAUSE))
+		if (is_of_two_traces(w) && is_of_one_run(&w->x->keys.v[key]))
 			continue;
 		/* A span that comes more often is a finding of its own. */
 		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]) &&
@@ -187,6 +219,11 @@ static int test_fields(struct ky_search *w)
 		/* A process with one thread is named as a process. */
 		if (kind == KY_TRAIT_THREAD && ky_explain_has_single_threads(w->x))
 			continue;
+		if (kind >= KY_TRAIT_NEW && kind <= KY_TRAIT_CHANGED_OF_THREAD) {
+			w->n_tests++;
+			if (!is_telling_order(w, key))
+				continue;
+		}
 		r = has_key(w, key) ? test_column(w, key, false) : 0;
 		if (r < 0)
 			return r;

@@ -274,10 +274,10 @@ int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key)
+const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key, uint32_t by)
 {
 	for (size_t k = 0; k < i->sums.n; k++) {
-		if (i->sums.v[k].key == key)
+		if (i->sums.v[k].key == key && i->sums.v[k].by == by)
 			return &i->sums.v[k];
 	}
 	return NULL;

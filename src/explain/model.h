@@ -29,7 +29,7 @@
 #define KY_MAX_SAMPLE	  ((size_t)3000)   /* of all, for the effect of fields */
 #define KY_MAX_COMPONENTS ((size_t)2048)
 #define KY_MAX_DEPTH	  64  /* spans in spans */
-#define KY_MAX_TRAITS	  128 /* of an instance */
+#define KY_MAX_TRAITS	  160 /* of an instance */
 #define KY_MAX_BLAMES	  64  /* of an instance */
 #define KY_MAX_COMPANY	  200 /* names of spans */
 #define KY_MAX_SAMPLES	  64  /* CPU samples of an instance */
@@ -94,7 +94,15 @@ enum ky_trait_kind {
 	/* name: an event or a span that ended; 1: since the instance before, 0: earlier */
 	KY_TRAIT_FIRST,
 	KY_TRAIT_FIRST_OF_THREAD, /* since the instance before of the same thread */
-	KY_TRAIT_CONTEXT,	  /* context of its begin */
+	/* Of a field of its begin; 1: the value comes for the first time, 0: it came before. */
+	KY_TRAIT_NEW,		/* in its process */
+	KY_TRAIT_NEW_OF_THREAD, /* in its thread */
+	/* 0: the value is that of the instance before, 1: it is another one. */
+	KY_TRAIT_CHANGED,	    /* of its process */
+	KY_TRAIT_CHANGED_OF_THREAD, /* of its thread */
+	/* Nanoseconds since the instance before with that value in its process; INT64_MAX: none. */
+	KY_TRAIT_AGE,
+	KY_TRAIT_CONTEXT, /* context of its begin */
 	KY_TRAIT_THREAD,
 	KY_TRAIT_PROCESS,
 	KY_TRAIT_CPU,
@@ -105,6 +113,12 @@ enum ky_trait_kind {
 	KY_TRAIT_CALL_END, /* of its end */
 	KY_TRAIT_INNER,	   /* field of the first event of that name inside; no field: 1, it comes */
 };
+
+/* Whether it is a time before the instance. */
+static inline bool ky_trait_is_pause(enum ky_trait_kind kind)
+{
+	return kind == KY_TRAIT_PAUSE || kind == KY_TRAIT_AGE;
+}
 
 struct ky_trait_key {
 	enum ky_trait_kind kind;
@@ -164,9 +178,15 @@ struct ky_company_before {
 	bool is_open;
 };
 
-/* The sum of a field's numbers: of all instances until this one, and of those of its thread. */
+/* No key. */
+#define KY_NO_KEY UINT32_MAX
+
+/*
+ * The sum of a field's numbers: of all instances until this one, and of those of its thread. With
+ * `by`, all are those that have the same value of that field; without `key`, it is their number.
+ */
 struct ky_sum {
-	uint32_t key;
+	uint32_t key, by;
 	double all, thread;
 };
 
@@ -289,8 +309,8 @@ int ky_instance_by_begin(const void *a, const void *b);
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
 /* The fact of that key, or NULL. The instance is closed. */
 const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key);
-/* The sum of that key, or NULL. */
-const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key);
+/* The sum of that key, by that key; or NULL. */
+const struct ky_sum *ky_instance_sum(const struct ky_instance *i, uint32_t key, uint32_t by);
 int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b);
 /* The part of its time while spans of that name ran in other threads: 0 .. 1. */
 double ky_instance_company(const struct ky_instance *i, uint32_t name);

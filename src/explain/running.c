@@ -27,6 +27,10 @@ static struct ky_running *get_running(struct ky_account *a, enum ky_trait_kind k
 static void add_number(struct ky_account *a, struct ky_running *r, double number, uint32_t thread)
 {
 	r->all += number;
+	for (size_t k = 0; k < a->n_repeats && r->kind == KY_TRAIT_BEGIN; k++) {
+		if (a->repeats[k].sums)
+			a->repeats[k].sums->sums[r - a->running.v] += number;
+	}
 	if (thread == UINT32_MAX)
 		return;
 	while (r->threads.n <= thread && !a->error)
@@ -52,15 +56,31 @@ void ky_running_add(struct ky_account *a, const struct ky_source_event *e, enum 
 	}
 }
 
+/* The sums of the instances with the same value of another field. */
+static void keep_by_values(struct ky_account *a, struct ky_instance *i, const struct ky_running *r)
+{
+	for (size_t k = 0; k < a->n_repeats; k++) {
+		const struct ky_field_repeat *by = &a->repeats[k];
+
+		if (by->sums && by->field != r->field)
+			ky_account_check(a,
+				ky_vec_add(&i->sums, (struct ky_sum){r->key, by->key,
+							     by->sums->sums[r - a->running.v], 0}));
+	}
+}
+
 void ky_running_keep(struct ky_account *a, struct ky_instance *i, enum ky_trait_kind kind)
 {
 	for (size_t k = 0; k < a->running.n; k++) {
 		const struct ky_running *r = &a->running.v[k];
 		double thread = i->thread < r->threads.n ? r->threads.v[i->thread] : 0;
 
-		if (r->kind == kind)
-			ky_account_check(
-				a, ky_vec_add(&i->sums, (struct ky_sum){r->key, r->all, thread}));
+		if (r->kind != kind)
+			continue;
+		ky_account_check(a,
+			ky_vec_add(&i->sums, (struct ky_sum){r->key, KY_NO_KEY, r->all, thread}));
+		if (kind == KY_TRAIT_BEGIN)
+			keep_by_values(a, i, r);
 	}
 }
 

@@ -292,13 +292,19 @@ static int test_pause(struct ky_search *w, const struct ky_column *c, const doub
 	struct ky_condition condition;
 	double explained;
 
-	if (!t.is_found || t.is_at_most || t.a - t.b < MIN_PAUSE_CONTRAST)
+	/* That a value never came before is a condition of its own. */
+	if (!t.is_found || t.is_at_most || t.a - t.b < MIN_PAUSE_CONTRAST ||
+		t.at >= (double)INT64_MAX)
 		return 0;
 	explained = explained_by_threshold(w, c, &t);
 	if (explained < MIN_PAUSE_EXPLAINED)
 		return w->error;
 	condition = ky_column_condition(c, p, explained);
-	ky_buf_puts(&text, "when its thread had none for ");
+	ky_buf_puts(&text, "when ");
+	if (c->key.kind == KY_TRAIT_AGE)
+		ky_column_put(&text, w, c);
+	ky_buf_puts(&text,
+		c->key.kind == KY_TRAIT_AGE ? " had not come for " : "its thread had none for ");
 	ky_words_put_duration(&text, t.at);
 	ky_buf_puts(&text, " or longer before");
 	condition.n_brief = text.len;
@@ -322,13 +328,16 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 	double p = KY_MIN(up, down);
 	struct size_effect e;
 	struct threshold t;
-	int r = p < 0 ? -ENOMEM : measure_size(w, c, mean_a, mean_b, &e);
+	int r;
 
 	w->n_tests += 2;
+	if (p < 0)
+		return -ENOMEM;
+	if (ky_trait_is_pause(c->key.kind))
+		return test_pause(w, c, a, na, b, nb, up);
+	r = measure_size(w, c, mean_a, mean_b, &e);
 	if (r < 0)
 		return r;
-	if (c->key.kind == KY_TRAIT_PAUSE)
-		return test_pause(w, c, a, na, b, nb, up);
 	/* Few numbers may be names: only that they are in order shows that they are none. */
 	if (c->by || c->is_degree) {
 		if (is_growth(&e) && KY_MAX(e.explained, e.linear) >= c->min_explained)
@@ -358,9 +367,10 @@ int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	size_t na, nb;
 	int r = 0;
 
-	if (c->n_values > KY_MANY_VALUES && c->n > 20 && ky_column_rises(c))
+	if (c->key.kind != KY_TRAIT_AGE && c->n_values > KY_MANY_VALUES && c->n > 20 &&
+		ky_column_rises(c))
 		return 0;
-	if (c->key.kind >= KY_TRAIT_CONTEXT && c->key.kind != KY_TRAIT_PAUSE &&
+	if (c->key.kind >= KY_TRAIT_CONTEXT && !ky_trait_is_pause(c->key.kind) &&
 		ky_column_is_duration(w, c))
 		return 0;
 	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);

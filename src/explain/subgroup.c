@@ -278,7 +278,7 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 	*ret = (struct ky_group){0};
 	for (uint32_t key = 0; key < x->keys.n && !r; key++) {
 		/* A field of the end may follow from being slow; a pause, from a busy machine. */
-		if (x->keys.v[key].kind >= KY_TRAIT_END || x->keys.v[key].kind == KY_TRAIT_PAUSE)
+		if (x->keys.v[key].kind >= KY_TRAIT_END || ky_trait_is_pause(x->keys.v[key].kind))
 			continue;
 		r = try_values(&s, key);
 		if (!r)

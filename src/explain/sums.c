@@ -19,59 +19,97 @@ struct gap {
 	double sum, n, ns;
 };
 
-static bool is_affected(const struct ky_search *w, const struct ky_instance *i)
+enum scope {
+	OF_TRACE,
+	OF_THREAD,
+	OF_VALUE, /* of the field `by`, in one process */
+};
+
+/* Instances like one of them. */
+struct set {
+	const struct ky_search *w;
+	enum scope scope;
+	uint32_t by;
+	const bool *affected; /* of the column's instances */
+	uint32_t thread, process;
+	const struct ky_fact *value; /* of `by` */
+};
+
+static uint32_t process_of(const struct ky_search *w, const struct ky_instance *i)
 {
-	for (size_t k = 0; k < w->f->affected.n; k++) {
-		if (w->f->affected.v[k] == i)
-			return true;
-	}
-	return false;
+	return w->x->threads.v[i->thread]->process;
 }
 
-static uint32_t place_of(const struct ky_instance *i, bool by_thread)
+static void set_like(struct set *s, const struct ky_instance *i)
 {
-	return by_thread ? i->thread_ordinal : i->ordinal;
+	s->thread = i->thread;
+	if (s->scope != OF_VALUE)
+		return;
+	s->process = process_of(s->w, i);
+	s->value = ky_instance_fact(i, s->by);
 }
 
-/* The sum of the numbers between two instances; if it was not kept: `otherwise`. */
-static double sum_between(const struct ky_instance *from, const struct ky_instance *to,
-	uint32_t key, bool by_thread, double otherwise)
+static bool is_in(const struct set *s, const struct ky_instance *i)
 {
-	const struct ky_sum *a = ky_instance_sum(from, key), *b = ky_instance_sum(to, key);
+	const struct ky_fact *value;
+
+	if (s->scope != OF_VALUE)
+		return s->scope == OF_TRACE || i->thread == s->thread;
+	if (!s->value || process_of(s->w, i) != s->process)
+		return false;
+	value = ky_instance_fact(i, s->by);
+	return value && !ky_fact_compare(s->value, value);
+}
+
+/* The sum of a key's numbers between two instances of the set; NAN: it was not kept. */
+static double sum_between(const struct set *s, const struct ky_instance *from,
+	const struct ky_instance *to, uint32_t key)
+{
+	const struct ky_sum *a = ky_instance_sum(from, key, s->by);
+	const struct ky_sum *b = ky_instance_sum(to, key, s->by);
 
 	if (!a || !b)
-		return otherwise;
-	return by_thread ? b->thread - a->thread : b->all - a->all;
+		return NAN;
+	return s->scope == OF_THREAD ? b->thread - a->thread : b->all - a->all;
+}
+
+static double count_between(
+	const struct set *s, const struct ky_instance *from, const struct ky_instance *to)
+{
+	if (s->scope == OF_VALUE)
+		return sum_between(s, from, to, KY_NO_KEY);
+	return s->scope == OF_THREAD ? to->thread_ordinal - from->thread_ordinal
+				     : to->ordinal - from->ordinal;
 }
 
 /*
- * Of one thread, or of all (UINT32_MAX). If there are no sums, the numbers of instances that are
- * not in the sample are taken to be like those that are. The gaps: how many.
+ * Of a set. If there are no sums, the numbers of instances that are not in the sample are taken to
+ * be like those that are; but not of a value. The gaps: how many.
  */
-static size_t find_gaps(const struct ky_search *w, const struct ky_column *c, uint32_t key,
-	uint32_t thread, struct gap *gaps)
+static size_t find_gaps(
+	const struct set *s, const struct ky_column *c, uint32_t key, struct gap *gaps)
 {
 	const struct ky_instance *last = NULL;
-	bool by_thread = thread != UINT32_MAX;
 	double sum = 0, known = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
 		const struct ky_instance *o = c->instances[i];
+		double between, n_between;
 
-		if (by_thread && o->thread != thread)
+		if ((s->scope == OF_VALUE && !s->affected[i]) || !is_in(s, o))
 			continue;
 		sum += c->numbers[i];
 		known++;
-		if (!is_affected(w, o))
+		if (!s->affected[i])
 			continue;
-		if (last) {
-			double between = place_of(o, by_thread) - place_of(last, by_thread);
-
+		between = last ? sum_between(s, last, o, key) : NAN;
+		n_between = last ? count_between(s, last, o) : NAN;
+		if (isnan(between) && s->scope != OF_VALUE)
+			between = sum * n_between / known;
+		if (!isnan(between) && !isnan(n_between))
 			gaps[n++] = (struct gap){
-				sum_between(last, o, key, by_thread, sum * between / known),
-				between, (double)(o->begin_ns - last->begin_ns)};
-		}
+				between, n_between, (double)(o->begin_ns - last->begin_ns)};
 		last = o;
 		sum = known = 0;
 	}
@@ -123,23 +161,28 @@ static bool is_by_sum(const struct gap *gaps, size_t n, double *scratch)
 }
 
 static void add_sum(struct ky_search *w, const struct ky_column *c, double p, double part,
-	double usual, bool by_thread)
+	double usual, const struct set *s)
 {
+	const struct ky_column by = {.key = s->by == KY_NO_KEY ? c->key : w->x->keys.v[s->by]};
 	struct ky_condition condition = {
 		.p = p, .explained = part, .contrast = 1, .about = KY_ABOUT_TIME};
 	struct ky_buf b = {0};
 
 	ky_buf_puts(&b, "each time that ");
 	ky_column_put(&b, w, c);
-	ky_buf_printf(
-		&b, " adds up to %.*f%s", usual < 100, usual, by_thread ? " in its thread" : "");
+	ky_buf_printf(&b, " adds up to %.*f%s", usual < 100, usual,
+		s->scope == OF_THREAD  ? " in its thread"
+		: s->scope == OF_VALUE ? " with the same "
+				       : "");
+	if (s->scope == OF_VALUE)
+		ky_column_put(&b, w, &by);
 	condition.n_brief = b.len;
 	ky_buf_printf(&b, " (%.0f %% of the sums)", 100 * part);
 	ky_search_add(w, condition, &b);
 }
 
 static bool test_gaps(struct ky_search *w, const struct ky_column *c, struct gap *gaps, size_t n,
-	bool by_thread, double *scratch)
+	const struct set *s, double *scratch)
 {
 	double usual = median_sum(gaps, n, scratch), part, p;
 	size_t kept = keep_near(gaps, n, usual);
@@ -150,51 +193,104 @@ static bool test_gaps(struct ky_search *w, const struct ky_column *c, struct gap
 		return false;
 	/* By chance, so many sums are near the usual one or a multiple of it. */
 	p = ky_stats_binomial(n, kept, 2 * NEAR);
-	add_sum(w, c, p, part, usual, by_thread);
+	add_sum(w, c, p, part, usual, s);
 	return true;
 }
 
-/* Is it the second affected instance of its thread? A thread with one has no gaps. */
-static bool is_second_of_thread(const struct ky_finding *f, size_t affected)
+/* Is it the second affected instance of its set? A set with one has no gaps. */
+static bool is_second(const struct set *s, size_t affected)
 {
+	const struct ky_finding *f = s->w->f;
 	size_t n = 0;
 
 	for (size_t k = 0; k < affected && n < 2; k++)
-		n += f->affected.v[k]->thread == f->affected.v[affected]->thread;
+		n += is_in(s, f->affected.v[k]);
 	return n == 1;
 }
 
-/* The gaps of each thread. */
-static size_t find_thread_gaps(
-	const struct ky_search *w, const struct ky_column *c, uint32_t key, struct gap *gaps)
+/* The gaps of each set. Returns whether they make a condition. */
+static bool test_sets(struct set *s, struct ky_search *w, const struct ky_column *c, uint32_t key,
+	struct gap *gaps)
 {
+	double *scratch = calloc(w->f->affected.n + 1, sizeof(*scratch));
+	bool found = false;
 	size_t n = 0;
 
-	for (size_t k = 0; k < w->f->affected.n; k++) {
-		if (is_second_of_thread(w->f, k))
-			n += find_gaps(w, c, key, w->f->affected.v[k]->thread, gaps + n);
+	if (!scratch)
+		w->error = -ENOMEM;
+	for (size_t k = 0; scratch && k < w->f->affected.n; k++) {
+		set_like(s, w->f->affected.v[k]);
+		if (s->scope == OF_TRACE ? !k : is_second(s, k))
+			n += find_gaps(s, c, key, gaps + n);
 	}
-	return n;
+	if (n)
+		found = test_gaps(w, c, gaps, n, s, scratch);
+	free(scratch);
+	return found;
+}
+
+/* Whether numbers were added up by the values of that field. */
+static bool is_by(const struct ky_search *w, uint32_t by)
+{
+	for (size_t k = 0; k < w->f->affected.n; k++) {
+		if (ky_instance_sum(w->f->affected.v[k], KY_NO_KEY, by))
+			return true;
+	}
+	return false;
+}
+
+static void test_scopes(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const bool *affected, struct gap *gaps)
+{
+	struct set s = {.w = w, .scope = OF_TRACE, .by = KY_NO_KEY, .affected = affected};
+
+	if (test_sets(&s, w, c, key, gaps))
+		return;
+	s.scope = OF_THREAD;
+	if (w->x->threads.n > 1 && test_sets(&s, w, c, key, gaps))
+		return;
+	s.scope = OF_VALUE;
+	for (s.by = 0; s.by < w->x->keys.n; s.by++) {
+		if (s.by != key && is_by(w, s.by))
+			test_sets(&s, w, c, key, gaps);
+	}
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+	const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Which of the column's instances are affected; NULL without memory. The caller frees it. */
+static bool *mark_affected(const struct ky_search *w, const struct ky_column *c)
+{
+	size_t n = w->f->affected.n;
+	struct ky_instance **sorted = calloc(n + 1, sizeof(struct ky_instance *));
+	bool *marks = sorted ? calloc(c->n + 1, sizeof(*marks)) : NULL;
+
+	if (marks && n) {
+		memcpy(sorted, w->f->affected.v, n * sizeof(*sorted));
+		qsort(sorted, n, sizeof(*sorted), compare_pointers);
+	}
+	for (size_t i = 0; marks && n && i < c->n; i++)
+		marks[i] = bsearch(&c->instances[i], sorted, n, sizeof(*sorted), compare_pointers);
+	free(sorted);
+	return marks;
 }
 
 int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
-	size_t size = w->f->affected.n + 1, n;
-	struct gap *gaps = calloc(size, sizeof(*gaps));
-	double *scratch = calloc(size, sizeof(*scratch));
-	bool found = true;
+	struct gap *gaps = calloc(w->f->affected.n + 1, sizeof(*gaps));
+	bool *affected = mark_affected(w, c), found = true;
 
 	for (size_t i = 0; i < c->n && found; i++)
 		found = c->numbers[i] >= 0;
-	if (gaps && scratch && found) {
-		n = find_gaps(w, c, key, UINT32_MAX, gaps);
-		if (!test_gaps(w, c, gaps, n, false, scratch) && w->x->threads.n > 1) {
-			n = find_thread_gaps(w, c, key, gaps);
-			test_gaps(w, c, gaps, n, true, scratch);
-		}
-	}
-	found = gaps && scratch;
+	if (gaps && affected && found)
+		test_scopes(w, c, key, affected, gaps);
+	found = gaps && affected;
 	free(gaps);
-	free(scratch);
+	free(affected);
 	return found ? w->error : -ENOMEM;
 }

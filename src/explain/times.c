@@ -217,17 +217,28 @@ static size_t count_multiples(
 	return hits;
 }
 
-/* The largest step whose multiples nearly all affected ones are, as far as any step can say. */
-static uint32_t find_step_of(const struct place *v, size_t n, uint32_t *counts, double *ret_part)
+#define MIN_HITS .6 /* part of those that may be hits */
+
+/*
+ * The largest step whose multiples nearly all affected ones are, as far as any step can say. A
+ * larger step has fewer places than there have to be hits.
+ */
+static uint32_t find_step_of(
+	const struct place *v, size_t n, size_t n_trace, uint32_t *counts, double *ret_part)
 {
 	uint32_t found = 0;
+	size_t tried;
 
 	*ret_part = 0;
-	for (uint32_t step = 3; step <= MAX_STEP; step++) {
-		size_t tried, hits = count_multiples(v, n, step, counts, &tried);
+	count_multiples(v, n, 1, counts, &tried);
+	for (uint32_t step = 3;
+		step <= MAX_STEP && (double)step * MIN_HITS * (double)tried <= (double)n_trace;
+		step++) {
+		size_t hits = count_multiples(v, n, step, counts, &tried);
 		double part = (double)hits / (double)KY_MAX(tried, (size_t)1);
-		double p = hits < 5 || part < .6 ? 1
-						 : ky_stats_binomial(tried, hits, 1 / (double)step);
+		double p = hits < 5 || part < MIN_HITS
+				   ? 1
+				   : ky_stats_binomial(tried, hits, 1 / (double)step);
 
 		/* The remainder, the step and the groups were chosen. */
 		if (p * step * MAX_STEP >= 1e-6 || part < .75 * *ret_part)
@@ -238,31 +249,63 @@ static uint32_t find_step_of(const struct place *v, size_t n, uint32_t *counts, 
 	return found;
 }
 
-static bool find_step(struct work *w, enum scope scope)
+/* Sorts the places of the affected ones. */
+static void test_places(struct work *w, struct place *v, size_t n, const char *of)
+{
+	uint32_t *counts = new_array(w, MAX_STEP, sizeof(*counts)), step = 0;
+	char text[64 + KY_TEXTS_LENGTH], ordinal[32];
+	double part = 0;
+
+	if (counts && n >= 6) {
+		qsort(v, n, sizeof(*v), compare_places);
+		step = find_step_of(v, n, w->n_trace, counts, &part);
+	}
+	free(counts);
+	/* So many of those that the step names must be affected. */
+	if (!step || 4 * n * step < w->n_trace)
+		return;
+	snprintf(text, sizeof(text), "each %s %s", ky_times_ordinal(ordinal, sizeof(ordinal), step),
+		of);
+	add_time(w, part, 0, text);
+}
+
+static void find_step(struct work *w, enum scope scope)
 {
 	static const char *const names[] = {"of the trace", "of the thread", "of the process"};
 	size_t n = w->f->affected.n;
 	struct place *v = new_array(w, n, sizeof(*v));
-	uint32_t *counts = new_array(w, MAX_STEP, sizeof(*counts)), step = 0;
-	char text[64], ordinal[32];
-	double part = 0;
 
 	for (size_t i = 0; v && i < n; i++)
 		v[i] = (struct place){group_in(w->x, w->f->affected.v[i], scope),
 			ordinal_in(w->f->affected.v[i], scope)};
-	if (v && counts && n >= 6) {
-		qsort(v, n, sizeof(*v), compare_places);
-		step = find_step_of(v, n, counts, &part);
-	}
+	if (v)
+		test_places(w, v, n, names[scope]);
 	free(v);
-	free(counts);
-	/* So many of those that the step names must be affected. */
-	if (!step || 4 * n * step < w->n_trace)
-		return false;
-	snprintf(text, sizeof(text), "each %s %s", ky_times_ordinal(ordinal, sizeof(ordinal), step),
-		names[scope]);
-	add_time(w, part, 0, text);
-	return true;
+}
+
+/* Of the instances with the same value of a field, in the same process. */
+static void find_step_of_value(struct work *w, uint32_t key)
+{
+	struct place *v = new_array(w, w->f->affected.n, sizeof(*v));
+	char of[32 + KY_TEXTS_LENGTH];
+	size_t n = 0;
+
+	for (size_t i = 0; v && i < w->f->affected.n; i++) {
+		const struct ky_instance *o = w->f->affected.v[i];
+		const struct ky_sum *count = ky_instance_sum(o, KY_NO_KEY, key);
+		const struct ky_fact *fact = count ? ky_instance_fact(o, key) : NULL;
+		uint64_t group[] = {
+			fact ? (uint64_t)fact->number : 0, group_in(w->x, o, OF_PROCESS)};
+
+		if (fact)
+			v[n++] = (struct place){
+				ky_hash(group, sizeof(group)), (uint32_t)count->all};
+	}
+	snprintf(of, sizeof(of), "with the same %s",
+		ky_texts_get(&w->x->names, w->x->keys.v[key].field));
+	if (v)
+		test_places(w, v, n, of);
+	free(v);
 }
 
 /* --- periods --- */
@@ -433,6 +476,8 @@ int ky_times_find(struct ky_times *ret, const struct ky_explain *x, const struct
 	find_first(&w);
 	for (enum scope s = OF_TRACE; s < N_SCOPES && !ret->n; s++)
 		find_step(&w, s);
+	for (uint32_t key = 0; key < x->keys.n && !ret->n; key++)
+		find_step_of_value(&w, key);
 	if (!ret->n) {
 		find_trend(&w);
 		find_stretch(&w);

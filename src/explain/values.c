@@ -310,6 +310,26 @@ static bool has_picked(const void *arg, const struct ky_instance *i)
 	return fact && has_value(v->p, fact);
 }
 
+/* How the instance follows others. */
+static void put_place(
+	struct ky_buf *b, const struct ky_search *w, const struct ky_column *c, bool is_set)
+{
+	bool is_of_thread = c->key.kind == KY_TRAIT_FIRST_OF_THREAD ||
+			    c->key.kind == KY_TRAIT_NEW_OF_THREAD ||
+			    c->key.kind == KY_TRAIT_CHANGED_OF_THREAD;
+
+	if (c->key.kind <= KY_TRAIT_FIRST_OF_THREAD) {
+		ky_buf_printf(b, "it is the first%s after %s", is_of_thread ? " of its thread" : "",
+			ky_texts_get(&w->x->names, c->key.name));
+		return;
+	}
+	ky_column_put(b, w, c);
+	ky_buf_puts(b, c->key.kind <= KY_TRAIT_NEW_OF_THREAD ? " comes for the first time"
+		       : is_set				     ? " differs from the instance before"
+							     : " is that of the instance before");
+	ky_buf_puts(b, is_of_thread ? " in its thread" : "");
+}
+
 static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const struct picked *p, double chance, double explained)
 {
@@ -319,27 +339,24 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 		[KY_TRAIT_CALLER] = "when called in "};
 	bool is_own = c->key.kind >= KY_TRAIT_THREAD && c->key.kind <= KY_TRAIT_CALLER;
 	bool is_presence = ky_column_is_presence(&c->key);
-	bool is_first = c->key.kind == KY_TRAIT_FIRST || c->key.kind == KY_TRAIT_FIRST_OF_THREAD;
+	bool is_place = c->key.kind >= KY_TRAIT_FIRST && c->key.kind < KY_TRAIT_CONTEXT;
 	struct ky_condition condition = ky_column_condition(c, chance, explained);
 	struct ky_buf b = {0};
 
-	/* Not to follow an event is no reason. */
-	if (is_first && (p->n > 1 || !p->v[0]->fact.number))
+	/* Not to follow an event, and a value that came before, are no reasons. */
+	if (is_place && !p->v[0]->fact.number && c->key.kind < KY_TRAIT_CHANGED)
 		return;
-	if (is_first)
-		ky_buf_printf(&b, "when it is the first%s after %s",
-			c->key.kind == KY_TRAIT_FIRST ? "" : " of its thread",
-			ky_texts_get(&w->x->names, c->key.name));
-	else
-		ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
-	if (is_presence) {
+	ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
+	if (is_place) {
+		put_place(&b, w, c, p->v[0]->fact.number);
+	} else if (is_presence) {
 		ky_column_put(&b, w, c);
 		ky_buf_puts(&b, p->v[0]->fact.number ? " comes in it" : " does not come in it");
-	} else if (!is_own && !is_first) {
+	} else if (!is_own) {
 		ky_column_put(&b, w, c);
 		ky_buf_puts(&b, " = ");
 	}
-	for (size_t i = 0; i < p->n && !is_first && !is_presence; i++) {
+	for (size_t i = 0; i < p->n && !is_place && !is_presence; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		ky_column_put_fact(&b, w, c, &p->v[i]->fact);
 	}

@@ -453,6 +453,66 @@ def test_sum():
     check(by_turns, "when actor = 7 (")
 
 
+def test_sum_of_value():
+    """Each connection has a buffer, and each table is compacted after 20 rows."""
+    def fill(p, i, f):
+        filled = p.__dict__.setdefault("filled", {})
+        filled[f["conn"]] = filled.get(f["conn"], 0) + f["len"]
+        p.spend(900 if filled[f["conn"]] >= 50000 else 30)
+        filled[f["conn"]] %= 50000
+
+    def send(p, i):
+        return {"len": p.r.randrange(100, 4000), "conn": p.r.randrange(6)}
+    check(Program(301, threads=1, n=3000).make(fill, send),
+          "each time that len adds up to ", " with the same conn (100 % of the extra time)")
+
+    def insert(p, i, f):
+        rows = p.__dict__.setdefault("rows", {})
+        rows[f["table"]] = rows.get(f["table"], 0) + 1
+        p.spend(30 if rows[f["table"]] % 20 else 900)
+    check(Program(302, threads=1, n=1500).make(insert, lambda p, i: {"table": p.r.choice("abcd")}),
+          "— each 20th with the same table (100 % of the extra time)")
+
+
+def test_earlier_values():
+    """A template is compiled when it is first used; a state is set when it changes."""
+    def first(key):
+        def work(p, i, f):
+            used = p.__dict__.setdefault("used", set())
+            p.spend(30 if (key(p), f["page"]) in used else 900)
+            used.add((key(p), f["page"]))
+        return work
+
+    def pages(p, i):
+        return {"page": "page-%d" % int(70 * p.r.random()**2), "user": p.r.randrange(9000)}
+    check(Program(303, threads=1, n=1500).make(first(lambda p: 0), pages),
+          "— when page comes for the first time (100 %")
+    check(Program(304, threads=4, n=600).make(first(lambda p: p.thread), pages),
+          "— when page comes for the first time in its thread (100 %")
+
+    def draw(p, i, f):
+        p.spend(30 if p.__dict__.get("newest") == f["state"] else 900)
+        p.newest = f["state"]
+
+    def runs(p, i):
+        p.state = p.r.choice("abcdef") if not i or p.r.random() < .05 else p.state
+        return {"state": p.state}
+    check(Program(305, threads=1, n=1500).make(draw, runs), "— when state differs from the instance before (100 %")
+
+    def again(p, i, f):
+        p.spend(900 if p.__dict__.get("newest") == f["to"] else 30)
+        p.newest = f["to"]
+    check(Program(306, threads=1, n=1500).make(again, lambda p, i: {"to": p.r.randrange(20)}),
+          "— when to is that of the instance before (100 %")
+
+    def look(p, i, f):
+        seen = p.__dict__.setdefault("seen", {})
+        p.spend(30 if seen.get(f["host"], -10**9) > p.at - 20 * 10**6 else 900)
+        seen[f["host"]] = p.at
+    check(Program(307, threads=1, n=2000).make(look, lambda p, i: {"host": int(60 * p.r.random()**4)}),
+          "— when host had not come for 2", " ms or longer before (100 %")
+
+
 def test_turn():
     """Few instances do something inside, for which the others wait."""
     def work(p, i, f):
