@@ -281,6 +281,12 @@ struct kymo_context {
 int kymo_app_context_add(struct kymo_context *context);
 void kymo_app_context_remove(struct kymo_context *context);
 void kymo_contexts_invalidate(void);
+/*
+ * For libraries that install a filter of system calls for a program. kymo_contexts_keep(1), before
+ * the call: threads keep their contexts from now on, because to read them needs system calls.
+ * Returns the value before; if the call fails, pass that to kymo_contexts_keep.
+ */
+int kymo_contexts_keep(int keep);
 
 /*
  * Functions of the tracer, for libraries that call unshare(2) or setns(2) for a program: the kernel

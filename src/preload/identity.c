@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Part of libkymo-libc.so: calls that change the contexts of a thread (its name and credentials;
- * namespaces.c has its namespaces). It records no event. It informs the tracer of the change at
- * once; otherwise the tracer would notice it somewhat later.
+ * namespaces.c has its namespaces, system-calls.c prctl()). It records no event. It informs the
+ * tracer of the change at once; otherwise the tracer would notice it somewhat later.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "preload/preload.h"
@@ -22,7 +20,6 @@ static struct {
 	int (*setregid)(gid_t real, gid_t effective);
 	int (*setresuid)(uid_t real, uid_t effective, uid_t saved);
 	int (*setresgid)(gid_t real, gid_t effective, gid_t saved);
-	int (*prctl)(int option, ...);
 	int (*pthread_setname_np)(pthread_t thread, const char *name);
 } real;
 
@@ -35,7 +32,6 @@ static const struct preload_symbol symbols[] = {
 	{"setregid", (void **)&real.setregid},
 	{"setresuid", (void **)&real.setresuid},
 	{"setresgid", (void **)&real.setresgid},
-	{"prctl", (void **)&real.prctl},
 	{"pthread_setname_np", (void **)&real.pthread_setname_np},
 };
 
@@ -98,23 +94,6 @@ PRELOAD_EXPORT int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
 {
 	return has_identity_functions() ? preload_changed(real.setresgid(rgid, egid, sgid))
 					: absent();
-}
-
-/* Passes four words to the kernel, whatever number the caller passed. */
-PRELOAD_EXPORT int prctl(int option, ...)
-{
-	unsigned long word[4];
-	va_list ap;
-	int result;
-
-	va_start(ap, option);
-	for (int i = 0; i < 4; i++)
-		word[i] = va_arg(ap, unsigned long);
-	va_end(ap);
-	if (!has_identity_functions())
-		return absent();
-	result = real.prctl(option, word[0], word[1], word[2], word[3]);
-	return option == PR_SET_NAME ? preload_changed(result) : result;
 }
 
 PRELOAD_EXPORT int pthread_setname_np(pthread_t thread, const char *name)

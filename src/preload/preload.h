@@ -76,4 +76,14 @@ struct preload_symbol {
  */
 bool preload_find(const struct preload_symbol *symbols, size_t n);
 
+/* syscall(), with as many arguments as there can be. */
+typedef long preload_syscall_fn(long number, long a, long b, long c, long d, long e, long f);
+
+/*
+ * Waits for a futex: the system call of this number with these arguments, which the caller has made
+ * by syscall(). Only libkymo-pthread.so records it.
+ */
+long preload_futex_wait(preload_syscall_fn *real, const void *caller, long futex, long operation,
+	long c, long d, long e, long f);
+
 #endif

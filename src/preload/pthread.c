@@ -8,13 +8,13 @@
  * function needs a wrapper. Functions that the C library may lack have one if it had them when this
  * library was built; an older one at run time may still lack them.
  *
- * Code that waits by itself, such as std::atomic::wait, calls the kernel by syscall().
+ * Code that waits by itself, such as std::atomic::wait, calls the kernel by syscall()
+ * (system-calls.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <linux/futex.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
 #include <threads.h>
@@ -76,12 +76,8 @@ static struct {
 #undef POINTER
 } real;
 
-/* <unistd.h> declares it with variable arguments: those could not be passed on. */
-static long (*real_syscall)(long number, long a, long b, long c, long d, long e, long f);
-
 #define SYMBOL(function, ...) {#function, (void **)&real.function},
-static const struct preload_symbol symbols[] = {
-	FUNCTIONS(SYMBOL){"syscall", (void **)&real_syscall}};
+static const struct preload_symbol symbols[] = {FUNCTIONS(SYMBOL)};
 #if HAVE_CLOCKLOCK
 static const struct preload_symbol optional[] = {OPTIONAL_FUNCTIONS(SYMBOL)};
 #endif
@@ -263,65 +259,17 @@ WAIT(sem_clockwait, (sem_t *sem, clockid_t c, deadline t), (sem, c, t), -1, sem_
 /* --- futexes --- */
 
 #if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
-/* For allocators that call the kernel while dlsym() allocates. */
-static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
+long preload_futex_wait(preload_syscall_fn *real_syscall, const void *caller, long futex,
+	long operation, long c, long d, long e, long f)
 {
-#ifdef __x86_64__
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
+	const void *address = (const void *)futex;
 	long result;
 
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-#else
-	register long x8 __asm__("x8") = number;
-	register long result __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc 0"
-			 : "+r"(result)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
-#endif
-	if (result > -4096 && result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	return result;
-}
-
-static bool waits_for_futex(long number, long operation)
-{
-	long command = operation & FUTEX_CMD_MASK;
-
-	return number == SYS_futex &&
-	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI ||
-		       command == FUTEX_WAIT_REQUEUE_PI);
-}
-
-long preload_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__(
-	"syscall");
-
-/* Takes as many arguments as there can be. A call that is not recorded is a jump: for vfork(). */
-PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d, long e, long f)
-{
-	const void *caller = __builtin_return_address(0), *futex = (const void *)a;
-	long result;
-
-	if (!has_lock_functions())
-		return call_kernel(number, a, b, c, d, e, f);
-	if (!waits_for_futex(number, b) || by_tracer(caller))
-		return real_syscall(number, a, b, c, d, e, f);
-	preload_span_begin(pthread, futex_wait, kymo_ptr(futex, futex), kymo_ptr(caller, caller));
-	result = real_syscall(number, a, b, c, d, e, f);
-	preload_span_end(pthread, futex_wait, kymo_ptr(futex, futex),
+	if (!has_lock_functions() || by_tracer(caller))
+		return real_syscall(SYS_futex, futex, operation, c, d, e, f);
+	preload_span_begin(pthread, futex_wait, kymo_ptr(futex, address), kymo_ptr(caller, caller));
+	result = real_syscall(SYS_futex, futex, operation, c, d, e, f);
+	preload_span_end(pthread, futex_wait, kymo_ptr(futex, address),
 		kymo_i32(status, result < 0 ? errno : 0), kymo_ptr(caller, caller));
 	return result;
 }

@@ -37,6 +37,9 @@
 
 #define LISTS_MAX 1024u
 
+/* The kinds that lists have requested so far: 1 << kind. */
+static uint32_t requested;
+
 /* The kept values, packed as in records. */
 struct values {
 	int32_t vpid, vtid;
@@ -57,6 +60,7 @@ static __thread struct {
 	uint32_t turn;	/* tracer_contexts_turn when they were read; 0: being filled */
 	uint32_t fills;
 	bool filling;		 /* this structure, or tracer_kept */
+	bool changed;		 /* by this thread, since they were read */
 	uint64_t found, believe; /* when they were read; how long they are valid */
 	uint64_t identified;	 /* when those of IDENTITY were read */
 	struct tracer_caller caller;
@@ -66,6 +70,15 @@ __thread struct tracer_kept tracer_kept KY_THREAD_TLS;
 
 /* Increments when values that threads keep are stale. Never 0. */
 uint32_t tracer_contexts_turn = 1;
+
+/*
+ * Not 0: threads keep the values that they have, because a filter of system calls may end a thread
+ * that reads them (kymo_contexts_keep). Then `kept_values`, of these kinds, are those of the thread
+ * that installs the filter. Release: pairs with the load in find_out.
+ */
+static int keeping;
+static struct values kept_values;
+static uint32_t kept_kinds;
 
 enum op { OP_COPY, OP_CPU, OP_IP, OP_COUNTER, OP_APP, OP_STACK };
 
@@ -124,6 +137,7 @@ static const struct {
 #define BIT(kind) (1u << (kind))
 static_assert(KY_CTX_KINDS <= 32, "masks of kinds have 32 bits");
 #define IDENTITY (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
+#define THREADS	 (BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID)) /* each thread has its own */
 
 static void find_namespaces(struct values *v, uint32_t kinds)
 {
@@ -163,15 +177,13 @@ static void find_values(struct values *v, uint32_t kinds)
 	find_namespaces(v, kinds);
 }
 
-/* Copies values of IDENTITY that are known. */
-static void copy_identity(struct values *v, const struct values *from, uint32_t kinds)
+/* Copies the values of these kinds. */
+static void copy_values(struct values *v, const struct values *from, uint32_t kinds)
 {
-	if (kinds & BIT(KY_CTX_VPID))
-		v->vpid = from->vpid;
-	if (kinds & BIT(KY_CTX_VTID))
-		v->vtid = from->vtid;
-	if (kinds & BIT(KY_CTX_PTHREAD_ID))
-		v->pthread_id = from->pthread_id;
+	for (uint32_t kind = 0; kind < KY_CTX_KINDS; kind++)
+		if (kinds & BIT(kind))
+			memcpy((uint8_t *)v + kept[kind].offset,
+				(const uint8_t *)from + kept[kind].offset, kept[kind].size);
 }
 
 /*
@@ -194,27 +206,36 @@ static void end_filling(void)
 }
 
 /*
- * Reads all values that lists have requested so far, but for the thread's numbers that are known.
- * After some time, reads only those of this list. Keeps them if possible, and counts that in
- * *fills.
+ * Reads the values of these kinds and all that lists have requested so far, but for the thread's
+ * numbers that are known. After some time, reads only those of these kinds. While threads keep
+ * their values, reads only what is not known of this thread or of the process. Keeps them if
+ * possible, and counts that in *fills.
  */
-static __attribute__((cold, noinline)) void find_out(const struct tracer_contexts *l, uint64_t now,
-	uint32_t clock, struct found *ret_values, uint32_t *fills)
+static __attribute__((cold, noinline)) void find_out(
+	uint32_t kinds, uint64_t now, uint32_t clock, struct found *ret_values, uint32_t *fills)
 {
-	uint32_t before = __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED),
-		 kinds = l->kinds, known = 0;
+	uint32_t before = __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED), known = 0,
+		 of_process = 0;
 	uint64_t end, identified = now;
 	int saved = errno;
 
-	if (mine.turn == before && now - mine.found < mine.believe)
-		kinds |= mine.kinds;
-	if (mine.turn == before && now - mine.identified < BELIEVE_IDENTITY)
-		known = mine.kinds & IDENTITY;
-	if (known)
+	if (__atomic_load_n(&keeping, __ATOMIC_ACQUIRE) && !mine.changed) {
+		known = mine.turn ? mine.kinds : 0;
+		of_process = kept_kinds & ~known & ~THREADS;
+		kinds |= known;
+	} else {
+		if (mine.turn == before && now - mine.found < mine.believe)
+			kinds |= mine.kinds;
+		if (mine.turn == before && now - mine.identified < BELIEVE_IDENTITY)
+			known = mine.kinds & IDENTITY;
+	}
+	mine.changed = false;
+	if (known & IDENTITY)
 		identified = mine.identified;
-	find_values(&ret_values->v, kinds & ~known);
-	copy_identity(&ret_values->v, &mine.values.v, known);
-	kinds |= known;
+	find_values(&ret_values->v, kinds & ~known & ~of_process);
+	copy_values(&ret_values->v, &mine.values.v, known);
+	copy_values(&ret_values->v, &kept_values, of_process);
+	kinds |= known | of_process;
 	errno = saved;
 	end = ky_clock_read(clock);
 	if (!begin_filling())
@@ -232,11 +253,22 @@ static __attribute__((cold, noinline)) void find_out(const struct tracer_context
 	end_filling();
 }
 
+/* True if this thread's values stay valid until it changes them itself. */
+static inline bool keeps_values(void)
+{
+	return ky_unlikely(__atomic_load_n(&keeping, __ATOMIC_RELAXED)) && mine.turn &&
+	       !mine.changed;
+}
+
 /* The values of the list are valid for less than this time after *ret_from. */
 static inline uint64_t valid_for(const struct tracer_contexts *l, uint64_t *ret_from)
 {
 	bool is_identity = !(l->kinds & ~IDENTITY);
 
+	if (keeps_values()) {
+		*ret_from = 0;
+		return UINT64_MAX;
+	}
 	*ret_from = is_identity ? mine.identified : mine.found;
 	return is_identity ? BELIEVE_IDENTITY : mine.believe;
 }
@@ -245,7 +277,8 @@ static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
 {
 	uint64_t from, valid = valid_for(l, &from);
 
-	return mine.turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED) &&
+	return (mine.turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED) ||
+		       keeps_values()) &&
 	       !(l->kinds & ~mine.kinds) && now - from < valid;
 }
 
@@ -255,9 +288,35 @@ static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
  */
 __attribute__((visibility("default"))) void kymo_contexts_invalidate(void)
 {
+	mine.changed = true;
 	/* Wraps after 2^32 turns: a thread that slept for exactly that many would not notice. */
 	if (!__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST))
 		__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST);
+}
+
+/* All calls that this thread's events may need are made here, before the filter applies. */
+static void keep_for_filter(void)
+{
+	uint32_t kinds = __atomic_load_n(&requested, __ATOMIC_RELAXED), fills;
+	struct found own;
+
+	if (!kinds)
+		return;
+	find_out(kinds, ky_clock_counter(), ky_clock_of_machine(), &own, &fills);
+	kept_values = own.v;
+	__atomic_store_n(&kept_kinds, kinds, __ATOMIC_RELAXED);
+}
+
+__attribute__((visibility("default"))) int kymo_contexts_keep(int keep)
+{
+	int before;
+
+	if (keep && !__atomic_load_n(&keeping, __ATOMIC_RELAXED))
+		keep_for_filter();
+	before = __atomic_exchange_n(&keeping, keep, __ATOMIC_ACQ_REL);
+	if (!keep)
+		kymo_contexts_invalidate(); /* what threads have kept meanwhile */
+	return before;
 }
 
 struct tracer_caller tracer_context_caller(struct tracer_caller caller)
@@ -326,7 +385,8 @@ static void keep_values(const struct tracer_contexts *l, const uint8_t *from, ui
 	memcpy(tracer_kept.bytes, from, l->size);
 	tracer_kept.size = l->size;
 	tracer_kept.until = since + valid - 1;
-	tracer_kept.turn = mine.turn;
+	tracer_kept.turn = keeps_values() ? __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED)
+					  : mine.turn;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Unless a handler has read other values meanwhile. */
 	if (fills == mine.fills)
@@ -348,7 +408,7 @@ uint8_t *tracer_contexts_put(
 		fills = __atomic_load_n(&mine.fills, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (l->kinds && ky_unlikely(!is_fresh(l, now))) {
-			find_out(l, now, clock, &own, &fills);
+			find_out(l->kinds, now, clock, &own, &fills);
 			from = &own;
 		}
 		for (p = to, s = l->steps; s < end; s++) {
@@ -558,6 +618,7 @@ static struct tracer_contexts *compile_list(struct ky_bytes key, uint32_t n)
 			break;
 		}
 	}
+	__atomic_fetch_or(&requested, l->kinds, __ATOMIC_RELAXED);
 	l->kept_only = true;
 	for (uint32_t i = 0; i < l->n_steps; i++)
 		l->kept_only = l->kept_only && l->steps[i].op == OP_COPY;
@@ -606,6 +667,7 @@ bool tracer_contexts_want_caller(const struct tracer_contexts *l)
 
 void tracer_contexts_reset(void)
 {
+	keeping = 0; /* a child with a filter is not traced */
 	kymo_contexts_invalidate();
 	counter_reset();
 	app_context_reset();

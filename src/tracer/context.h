@@ -11,6 +11,8 @@
  *                                                           times what reading them took, some
  *                                                           milliseconds at most
  *   the numbers of process and thread do not change         all the same, about once a second
+ *
+ * After kymo_contexts_keep(1), a thread reads a value again only if it has changed one itself.
  */
 #ifndef TRACER_CONTEXT_H
 #define TRACER_CONTEXT_H

@@ -222,6 +222,50 @@ static void test_identity_is_kept(void **unused)
 	assert_int_equal(status, 0);
 }
 
+/* A thread that records its first event when its number cannot be read. */
+static void *check_kept_of_process(void *vpid)
+{
+	const struct tracer_contexts *ids = LIST("", KY_CTX_VPID, KY_CTX_VTID);
+
+	return is_identity_at(ids, 0, *(int32_t *)vpid, -1) ? NULL : vpid;
+}
+
+static int check_kept_for_filter(void)
+{
+	const struct tracer_contexts *ids = LIST("", KY_CTX_VPID, KY_CTX_VTID);
+	int32_t pid = getpid(), tid = (int32_t)syscall(SYS_gettid);
+	pthread_t thread;
+	void *failed;
+
+	kymo_contexts_invalidate();
+	if (kymo_contexts_keep(1) || !forbid_identity())
+		return 1;
+	tracer_contexts_turn++; /* another thread has changed its name */
+	if (!is_identity_at(ids, 0, pid, tid) || tracer_kept.turn != tracer_contexts_turn ||
+		!is_identity_at(ids, 4 * BELIEVE_IDENTITY, pid, tid))
+		return 2;
+	if (pthread_create(&thread, NULL, check_kept_of_process, &pid) ||
+		pthread_join(thread, &failed) || failed)
+		return 3;
+	kymo_contexts_invalidate();
+	if (!is_identity_at(ids, 0, -1, -1))
+		return 4;
+	return kymo_contexts_keep(0) == 1 && !kymo_contexts_keep(0) ? 0 : 5;
+}
+
+/* Values are not read again behind a filter, except by a thread that has changed its own. */
+static void test_kept_for_filter(void **unused)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)unused;
+	if (!child)
+		_exit(check_kept_for_filter());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void test_same_list(void **unused)
 {
 	const struct tracer_contexts *l = LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_CPU_ID);
@@ -264,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_each_kind),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_identity_is_kept),
+		cmocka_unit_test(test_kept_for_filter),
 		cmocka_unit_test(test_same_list),
 		cmocka_unit_test(test_refused),
 	};

@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import signal
 
 from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
@@ -598,6 +599,22 @@ def test_user_namespaces(k):
             equal(output, expected, "what the program prints")
             found = count(events, "size")
             equal([found["libc:malloc", 70000 + i] for i in range(1, 5)], [100] * 4, "allocations")
+
+
+def test_filtered(k):
+    """A program that forbids itself the calls that read contexts: it runs, and has its contexts."""
+    program = build(k, "filtered", "-pthread")
+    for call in ("prctl", "seccomp"):
+        trace = k.top / f"trace-{call}"
+        done = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, "--with=libc", "-t", "procname,vtid,vuid", "--",
+            program, call])
+        equal(done.stdout, "done\n", "what the program prints")
+        wanted = re.compile(r'procname = "(\w+)", vtid = (\d+), vuid = (\d+),.* size = (7000[12]),')
+        found = [wanted.match(e.fields) for e in read_trace(trace)[0]]
+        threads = {m.groups() for m in found if m}
+        equal({(name, user, size) for name, _, user, size in threads},
+            {("server", str(os.getuid()), size) for size in ("70001", "70002")}, "contexts")
+        equal(len({thread for _, thread, _, _ in threads}), len(threads), "numbers of threads")
 
 
 def test_zygote(k):

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Part of all preload libraries: prctl() and syscall(). By these, programs install filters of
+ * system calls. A filter that ends the thread would end it at the next event whose contexts have to
+ * be read, so threads keep their contexts from then on. Here are no events; those of a wait for a
+ * futex, which is a system call, are in pthread.c.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "preload/preload.h"
+
+static int (*real_prctl)(int option, ...);
+/* <unistd.h> declares it with variable arguments: those could not be passed on. */
+static preload_syscall_fn *real_syscall;
+
+static const struct preload_symbol symbols[] = {
+	{"prctl", (void **)&real_prctl},
+	{"syscall", (void **)&real_syscall},
+};
+
+static bool found;
+static PRELOAD_TLS bool finding;
+
+/* Returns false if one is missing, and while this thread searches for them. */
+static bool has_functions(void)
+{
+	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
+		return true;
+	if (finding)
+		return false;
+	finding = true;
+	/* Release: pairs with the load. Threads that search at the same time find the same. */
+	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
+		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
+	finding = false;
+	return found;
+}
+
+/* The child of a vfork() has its parent's contexts, and records nothing. */
+static int before_filter(void)
+{
+	return kymo_vforked ? 0 : kymo_contexts_keep(1);
+}
+
+static void after_filter(long result, int kept)
+{
+	int saved = errno;
+
+	if (result < 0 && !kymo_vforked)
+		kymo_contexts_keep(kept);
+	errno = saved;
+}
+
+/* Passes four words to the kernel, whatever number the caller passed. */
+PRELOAD_EXPORT int prctl(int option, ...)
+{
+	unsigned long word[4];
+	int result, kept;
+	va_list ap;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		word[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (!has_functions()) {
+		errno = ENOSYS;
+		return -1;
+	}
+	if (option == PR_SET_SECCOMP) {
+		kept = before_filter();
+		result = real_prctl(option, word[0], word[1], word[2], word[3]);
+		after_filter(result, kept);
+		return result;
+	}
+	result = real_prctl(option, word[0], word[1], word[2], word[3]);
+	return option == PR_SET_NAME ? preload_changed(result) : result;
+}
+
+#if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+/* For allocators that call the kernel while dlsym() allocates. */
+static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
+{
+#ifdef __x86_64__
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+#else
+	register long x8 __asm__("x8") = number;
+	register long result __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(result)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+#endif
+	if (result > -4096 && result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+}
+
+static bool waits_for_futex(long number, long operation)
+{
+	long command = operation & FUTEX_CMD_MASK;
+
+	return number == SYS_futex &&
+	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI ||
+		       command == FUTEX_WAIT_REQUEUE_PI);
+}
+
+static bool installs_filter(long number, long operation)
+{
+	return number == SYS_seccomp ? operation == SECCOMP_SET_MODE_STRICT ||
+					       operation == SECCOMP_SET_MODE_FILTER
+				     : number == SYS_prctl && operation == PR_SET_SECCOMP;
+}
+
+__attribute__((weak)) long preload_futex_wait(preload_syscall_fn *real, const void *caller,
+	long futex, long operation, long c, long d, long e, long f)
+{
+	(void)caller;
+	return real(SYS_futex, futex, operation, c, d, e, f);
+}
+
+preload_syscall_fn preload_syscall __asm__("syscall");
+
+/*
+ * Takes as many arguments as there can be. Calls that are not recorded are jumps: for vfork(), and
+ * because the next library needs the caller.
+ */
+PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	long result;
+	int kept;
+
+	if (!has_functions())
+		return call_kernel(number, a, b, c, d, e, f);
+	if (waits_for_futex(number, b))
+		return preload_futex_wait(
+			real_syscall, __builtin_return_address(0), a, b, c, d, e, f);
+	if (preload_likely(!installs_filter(number, a)))
+		return real_syscall(number, a, b, c, d, e, f);
+	kept = before_filter();
+	result = real_syscall(number, a, b, c, d, e, f);
+	after_filter(result, kept);
+	return result;
+}
+#endif
