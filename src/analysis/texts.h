@@ -20,6 +20,10 @@ struct ky_texts {
 	int error;		      /* 0 or -ENOMEM; sticks */
 };
 
+/*
+ * Returns the number of the text, which is truncated to KY_TEXTS_LENGTH bytes. Returns that of
+ * "(other)" if there are KY_TEXTS_MAX texts, and 0 if the text is empty, or with `error` set.
+ */
 uint32_t ky_texts_add(struct ky_texts *names, const char *text, size_t n);
 /* NUL-terminated; "" for 0. */
 const char *ky_texts_get(const struct ky_texts *names, uint32_t name);

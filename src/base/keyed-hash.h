@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Hashes len bytes with the key. */
 uint64_t ky_siphash(const uint64_t key[2], const void *data, size_t len);
 /* Hashes with a key that is random in each process. */
 uint32_t ky_hash(const void *data, size_t len);

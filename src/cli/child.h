@@ -23,6 +23,10 @@ struct child_signals {
 	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE at the start */
 };
 
+/*
+ * Blocks SIGCHLD and the signals that are passed on to the command, and ignores SIGPIPE.
+ * child_start() gives the command the state from before.
+ */
 void child_signals_hold(struct child_signals *s);
 /* Returns a pending signal that requests our end, or 0. It stays pending. */
 int child_signals_pending(const struct child_signals *s);

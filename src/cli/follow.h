@@ -22,6 +22,7 @@ struct cli_follow {
 	size_t n;
 };
 
+/* delay_ns: how long after they were written events are printed. */
 void cli_follow_init(struct cli_follow *f, uint64_t delay_ns);
 /* Moves the horizon. now_ns: of the machine; end_ns: of the last packet in the files. */
 void cli_follow_update(struct cli_follow *f, uint64_t now_ns, int64_t end_ns);

@@ -23,6 +23,10 @@ struct monitored {
 
 #define MONITOR_TIMEOUT_MS 8000 /* monitoring systems wait for ten seconds */
 
+/*
+ * Requests the state of the sessions from the daemon. Fills in *m, also after a failure. The caller
+ * calls monitor_free().
+ */
 void monitor_read(struct cli *cli, struct monitored *m);
 void monitor_free(struct monitored *m);
 /* Describes m->error, or that the session is unknown. */

@@ -292,6 +292,7 @@ void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
 
 /* --- locking.c --- */
 
+/* Takes an event of a mutex or condition. t: of its thread. Errors are a's. */
 void ky_locking_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
 /* A wait for a condition begins: returns the mutex, or NULL without memory. */
@@ -305,6 +306,7 @@ int64_t ky_locking_met_ns(const struct ky_wake *wake, int64_t ns);
 
 /* --- async.c and stages.c --- */
 
+/* Takes an event of an asynchronous span. t: of its thread, or NULL. Errors are a's. */
 void ky_async_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
 void ky_async_deinit(struct ky_account *a);

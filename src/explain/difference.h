@@ -105,7 +105,9 @@ int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const stru
 void ky_difference_deinit(struct ky_difference *d);
 
 void ky_condition_deinit(struct ky_condition *c);
+/* Returns whether the finding is about the key: the same group, kind, place and object. */
 bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key *key);
+/* Returns the kind of the component that takes longer. */
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
 /* A wait: for a mutex, a condition, a processor, a thread. */
 bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);

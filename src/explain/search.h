@@ -119,11 +119,13 @@ bool ky_column_is_duration(const struct ky_search *w, const struct ky_column *c)
 
 /* --- the kinds: 0 or -ENOMEM --- */
 
+/* Numbers with which the amount grows, or beyond which it is there. */
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Products and differences of two sizes, which alone are no conditions. After the fields alone. */
 int ky_products_test(struct ky_search *w);
 /* Numbers with one remainder, or one bit. */
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+/* Values, alone or up to three together. */
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Texts that are all different may begin or end alike. */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);

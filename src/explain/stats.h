@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 
+/* The mean of n values. */
 double ky_stats_mean(const double *v, size_t n);
 /* Sorts in place, in ascending order. */
 void ky_stats_sort(double *v, size_t n);

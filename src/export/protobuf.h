@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 
+/* field: its number in the schema. Errors are the buffer's. */
 void ky_pb_number(struct ky_buf *b, unsigned field, uint64_t v);
 void ky_pb_fixed(struct ky_buf *b, unsigned field, uint64_t v);
 void ky_pb_double(struct ky_buf *b, unsigned field, double d);

@@ -103,6 +103,7 @@ int ky_filter_check(struct ky_filter_tree *tree, const void *program, size_t len
 int ky_filter_find_place(const struct kymo_field *fields, struct ky_filter_node *node,
 	struct ky_filter_error *error);
 
+/* Writes the text of the error. */
 void ky_filter_complain(struct ky_filter_error *error, const char *fmt, ...) KY_PRINTF(2, 3);
 
 static inline bool ky_filter_is_literal(const struct ky_filter_node *n)

@@ -43,6 +43,7 @@ int fleet_connect(struct fleet *f, uint64_t limit_us);
 /* The time that is waited for hosts. Returns a code. */
 int fleet_timeout(struct fleet *f, uint64_t default_us, uint64_t *ret_us);
 
+/* `kymo fleet setup` and `kymo fleet fetch`. Return a code. */
 int setup_run(struct fleet *f);
 int fetch_run(struct fleet *f);
 

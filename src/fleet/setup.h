@@ -29,6 +29,7 @@ struct setup {
 	bool any_port;	 /* ports were chosen here, and nobody else knows them yet */
 };
 
+/* Makes the path of a file in the directory of the fleet. */
 void setup_path(const struct setup *s, char path[PATH_MAX], const char *name);
 /* Writes a file as a whole: a reader sees the old file or the new one. Returns a code. */
 int setup_write(struct setup *s, const char *name, const struct ky_buf *text);

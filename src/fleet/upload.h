@@ -37,6 +37,7 @@ struct upload {
 	char why[FLEET_WHY_MAX];
 };
 
+/* Borrows the arguments until upload_end(). */
 void upload_init(
 	struct upload *u, struct link *l, const struct held *h, const struct fleet_config *c);
 /* Begins with a snapshot. Returns 0 or -errno, with `why`. */

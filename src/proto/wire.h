@@ -45,6 +45,7 @@ struct ky_reader {
 	int error; /* -EBADMSG when a read went beyond the end or a string was malformed */
 };
 
+/* Append to the message. If it has no room, they set w->error, and the message is useless. */
 void ky_write_raw(struct ky_writer *w, const void *p, size_t n);
 void ky_write_u8(struct ky_writer *w, uint8_t v);
 void ky_write_u32(struct ky_writer *w, uint32_t v);
@@ -53,6 +54,7 @@ void ky_write_i32(struct ky_writer *w, int32_t v);
 void ky_write_str(struct ky_writer *w, const char *s);
 void ky_write_bytes(struct ky_writer *w, struct ky_bytes b);
 
+/* Return the next value, or 0 after an error. */
 uint8_t ky_read_u8(struct ky_reader *r);
 uint32_t ky_read_u32(struct ky_reader *r);
 uint32_t ky_read_later_u32(struct ky_reader *r);

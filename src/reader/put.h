@@ -102,6 +102,7 @@ static inline char *ky_put_digits(char *to, uint32_t v)
 	return to + sizeof(digits);
 }
 
+/* For ky_put_u64: a number of more than eight digits. */
 char *ky_put_u64_long(char *to, uint64_t v);
 /* Writes v in decimal. It may touch KY_PUT_NUMBER bytes; so may ky_put_i64. */
 static inline char *ky_put_u64(char *to, uint64_t v)

@@ -46,7 +46,12 @@ struct ky_attr {
 
 /* --- tokens --- */
 
+/*
+ * Stores the first error, with its place, and makes the end of the text the next token: so the
+ * parser returns through its callers.
+ */
 void KY_PRINTF(2, 3) ky_parse_fail(struct ky_parser *p, const char *fmt, ...);
+/* Allocates n bytes in the arena. NULL after an error. */
 void *ky_parse_alloc(struct ky_parser *p, size_t n);
 /* Room for one more element, which is zero, in an array of the arena. NULL after an error. */
 void *ky_parse_grow(struct ky_parser *p, void *array, size_t *n, size_t *cap, size_t size);
@@ -69,6 +74,7 @@ static inline bool ky_parse_at(const struct ky_parser *p, int kind)
 
 /* --- attributes --- */
 
+/* Parses the value of an attribute: a number, a string, or words with dots between them. */
 struct ky_attr ky_attr_parse(struct ky_parser *p);
 /* Refuses a key that owner had already. */
 void ky_attr_once(struct ky_parser *p, const void *owner, const char *key);

@@ -51,6 +51,7 @@ struct segment {
 	uint32_t crc; /* of the payload without codec, and without zeros behind it */
 };
 
+/* Writes the head; the payload follows it. */
 void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);
 /* Returns 0, or -EPROTO: it is no head of a segment, or its payload is longer than such have. */
 int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s);

@@ -211,6 +211,7 @@ bool tracer_is_within(const struct dl_phdr_info *info, const void *address);
 /* Marks an object of the main program: it stays until the end. Called without the lock. */
 void tracer_object_look(struct kymo_object *object);
 
+/* With KYMO_DEBUG, prints a line on the standard error output: the only output of libkymo. */
 void tracer_debug(const char *fmt, ...) KY_PRINTF(1, 2);
 
 /*

@@ -10,6 +10,10 @@
 
 #include "sessiond/peers/snapshot.h"
 
+/*
+ * Reports everything about the session (docs/protocol.md). The caller owns the result, as of the
+ * other functions here; json_add() and reply_add() take it.
+ */
 struct json_object *report_session(const struct session *s);
 /* Reports the contents of a snapshot, and its directory. */
 struct json_object *report_snapshot(const struct snapshot *sn);

@@ -91,6 +91,7 @@ struct consumer {
 	uint64_t retired_kept[2];
 };
 
+/* output, ops: borrowed. Starts no process: consumer_spawn() does. */
 void consumer_init(
 	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops);
 /* Kills what is left and forgets it. */

@@ -35,6 +35,7 @@ struct message_source {
 	uint64_t n_fired, n_left_out;
 };
 
+/* Borrows the texts of the trigger. */
 struct message_source message_source_of(const struct trigger *t);
 /*
  * Logs the message and adds it, unless there is no memory left. output: of the snapshot, or "".
