@@ -7,15 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Returns true if the program is in PATH. */
-static bool is_installed(const char *program)
+/* Returns true if the program of a command, which is its first word, is in PATH. */
+static bool is_installed(const char *command)
 {
+	size_t word = strcspn(command, " \t");
 	const char *path = getenv("PATH");
 
 	while (path && *path) {
 		size_t len = strcspn(path, ":");
 		char file[PATH_MAX];
-		int n = snprintf(file, sizeof(file), "%.*s/%s", (int)len, path, program);
+		int n = snprintf(
+			file, sizeof(file), "%.*s/%.*s", (int)len, path, (int)word, command);
 
 		if (n > 0 && n < (int)sizeof(file) && !access(file, X_OK))
 			return true;
@@ -24,14 +26,29 @@ static bool is_installed(const char *program)
 	return false;
 }
 
+/* Returns whether a command is the name of a program, maybe with options: no path, no script. */
+static bool is_name(const char *command)
+{
+	size_t word = strcspn(command, " \t");
+
+	return word &&
+	       word == strspn(command, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789._+-");
+}
+
 /* Returns the command of the pager, or NULL if none is wanted. */
-static const char *find_pager(void)
+static const char *find_pager(struct cli *cli)
 {
 	const char *pager = getenv("PAGER");
 
 	if (!pager)
 		return is_installed("less") ? "less" : NULL;
-	return *pager && strcmp(pager, "cat") ? pager : NULL;
+	if (!*pager || !strcmp(pager, "cat"))
+		return NULL;
+	if (!is_name(pager) || is_installed(pager))
+		return pager;
+	cli_warn(cli, "PAGER is '%s', which is not installed: set it to another pager", pager);
+	return NULL;
 }
 
 static void run_pager(const char *pager, const int *pipe_fds)
@@ -47,7 +64,7 @@ static void run_pager(const char *pager, const int *pipe_fds)
 
 pid_t cli_pager_begin(struct cli *cli)
 {
-	const char *pager = isatty(STDOUT_FILENO) ? find_pager() : NULL;
+	const char *pager = isatty(STDOUT_FILENO) ? find_pager(cli) : NULL;
 	int fds[2];
 	pid_t pid;
 

@@ -170,6 +170,8 @@ def test_pager(k):
     for args, env in ((["--no-pager"], {"PAGER": counting}), ([], {"PAGER": ""}), ([], {"PAGER": "cat"}), (["--follow"], {"PAGER": counting})):
         text, _ = on_terminal(k, CLI, "view", trace, *args, **env)
         equal((text.count(b"PAGED"), text.count(b"\n")), (0, 5), f"{args} {env}: {text}")
+    text, _ = on_terminal(k, CLI, "view", trace, PAGER="no-such-pager -x")
+    check(b"PAGER is 'no-such-pager -x', which is not installed" in text and text.count(b"emit:record") == 5, f"without the pager that is wanted: {text!r}")
     text, status = on_terminal(k, CLI, "view", trace, PAGER="true")
     equal((text, status), (b"", 0), "a pager that reads nothing")
 
