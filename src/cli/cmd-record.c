@@ -5,6 +5,7 @@
  * runs; its exit status is the command's.
  */
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "abi/state.h"
@@ -637,10 +638,14 @@ static int set_up(struct recording *rec)
 static int cannot_run(struct recording *rec, int r)
 {
 	const char *command = cli_arg(rec->cli, 0);
+	struct stat st;
+	bool is_here = !stat(command, &st) && S_ISREG(st.st_mode) && !access(command, X_OK);
 
 	private_daemon_ask(&rec->daemon, rec->cli, "destroy", NULL);
 	if (r == -ENOENT && !strchr(command, '/'))
-		cli_fail(rec->cli, "failed", "%s: command not found", command);
+		cli_fail(rec->cli, "failed", "%s: command not found%s%s%s", command,
+			is_here ? ": did you mean './" : "", is_here ? command : "",
+			is_here ? "'?" : "");
 	else
 		cli_fail(rec->cli, "failed", "cannot run %s: %s", command, strerror(-r));
 	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;

@@ -199,7 +199,8 @@ def test_losses_are_told_once(k):
 def test_exit_status(k):
     for status in (0, 1, 7, 255):
         record(k, "--no-summary", "sh", "-c", f"exit {status}", status=status)
-    one_line(record(k, "no-such-command", status=127), "no-such-command")
+    one_line(record(k, "no-such-command", status=127), "no-such-command: command not found")
+    one_line(record(k, "emit", status=127, cwd=kymotest.APPS), "emit: command not found: did you mean './emit'?")
     one_line(record(k, "/etc/passwd", status=126), "/etc/passwd")
     equal(os.listdir(k.traces), [], "traces of commands that never ran or recorded nothing")
 
