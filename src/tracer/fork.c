@@ -119,13 +119,16 @@ static bool may_start_thread(void)
 	return !tracer.filtered && (tracer.filtered_early || !tracer_has_become_filtered());
 }
 
-/* In the only thread of the process. */
+/*
+ * In the only thread of the process. QEMU (7.2) aborts a child that starts a thread if its parent
+ * had more than one.
+ */
 void tracer_register_again(bool is_child)
 {
 	bool connected = reset_process(is_child);
 
-	tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
-		     tracer_statedump_ensure_thread() < 0;
+	tracer.off = (is_child && tracer_is_emulated()) || !may_start_thread() ||
+		     tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0;
 	if (connected && !tracer.off)
 		tracer_wait_registered();
 	else if (!tracer.off)

@@ -127,6 +127,11 @@ static void block_signals(sigset_t *ret_old)
 	pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }
 
+bool tracer_is_emulated(void)
+{
+	return !tracer.has_rseq && !tracer.in_valgrind && !getauxval(AT_SYSINFO_EHDR);
+}
+
 void tracer_give_up(void)
 {
 	tracer.off = true;

@@ -21,6 +21,8 @@
 
 #define NAP_MIN_NS 1000000
 #define NAP_MAX_NS 50000000
+/* Shortest naps, for a listener that waits for a file system, or whose end an emulator hides. */
+#define PATIENCE 1000
 
 /* The thread that loaded the library, usually main. A forked child's is its only thread. */
 static struct {
@@ -67,9 +69,10 @@ bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 	/*
 	 * The kernel's list begins with main, and ends early if the thread that it lists last ends
 	 * meanwhile. Without main, it is that of a filter, which lets calls succeed that are not
-	 * made, or has the numbers of another PID namespace, to which /proc belongs.
+	 * made, or has the numbers of another PID namespace, to which /proc belongs. In an
+	 * emulator, it has threads of the emulator, too.
 	 */
-	return n == 0 && saw_main;
+	return n == 0 && saw_main && !tracer_is_emulated();
 }
 
 static void end_ours(void)
@@ -93,7 +96,7 @@ static bool end_ours_first(void)
 	if (tracer.filtered || (!tracer.filtered_early && tracer_is_filtered()))
 		return false;
 	end_ours();
-	while (tracer_listener_exists())
+	for (int i = 0; i < PATIENCE && tracer_listener_exists(); i++)
 		nanosleep(&nap, NULL);
 	return true;
 }

@@ -479,7 +479,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *sum)
 		tracer.spare_mappings = tracer.may_lock = ky_parts_closed = true;
 	/* valgrind's programs have no filters */
 	if (info->dlpi_name && strstr(info->dlpi_name, "/vgpreload_"))
-		tracer.spare_mappings = true;
+		tracer.spare_mappings = tracer.in_valgrind = true;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_TLS)
 			*(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;

@@ -137,6 +137,7 @@ struct tracer {
 	bool has_rseq;
 	/* it may lock its memory (locks.h), or valgrind examines all that is mapped */
 	bool spare_mappings;
+	bool in_valgrind;
 	bool may_lock;	     /* the program refers to mlockall (locks.h) */
 	bool ending;	     /* the application waits until what it recorded is written */
 	bool dumping;	     /* events take the way that checks tracer_only */
@@ -171,6 +172,11 @@ void tracer_take_lock(void);
 void tracer_give_lock(void);
 /* Switches the tracer off: no daemon can be reached any more. Called under the lock. */
 void tracer_give_up(void);
+/*
+ * Returns true in QEMU's emulation of single programs: it has no vDSO and no restartable sequences.
+ * Valgrind has neither, too.
+ */
+bool tracer_is_emulated(void);
 /*
  * Take the lock and block signals, for the application's threads: a handler that forks would wait
  * for the lock forever.

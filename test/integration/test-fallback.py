@@ -182,6 +182,20 @@ def test_both_abis(k):
 
 
 @without_sanitizers
+def test_emulator(k):
+    """QEMU's emulation: a child, and a program that main leaves, end as they do untraced."""
+    need_program("qemu-x86_64", "qemu-user")
+    k.start_daemon()
+    out = k.record("last:*")
+    for env in {"KYMO_OFF": "1"}, {}:
+        done = k.run(["qemu-x86_64", kymotest.APPS / "last", 0, "-", "fork"], env=env)
+        equal((done.stdout, done.stderr), ("bye\n", ""), f"with {env}")
+    equal(k.run(["qemu-x86_64", kymotest.APPS / "last", 4], env=env).stdout, "bye\n", "output of a program that records")
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 40)
+
+
+@without_sanitizers
 def test_musl(k):
     need_program("musl-gcc", "musl-tools")
     # musl's compiler wrapper searches only musl's directories, which do not have the kernel's
