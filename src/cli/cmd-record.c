@@ -780,12 +780,18 @@ static void print_reach(const struct kymo_value *before)
 			reach, wanted);
 }
 
+/* Returns true if there are warnings other than the one that says that no event matches '*'. */
+static bool has_reasons(const struct kymo_value *session, const struct kymo_value *warnings)
+{
+	return kymo_value_count(warnings) > (count_matched(session) ? 0 : 1);
+}
+
 /*
  * before: the session before it was destroyed; written: the object with the counts: the session, or
- * its snapshot.
+ * its snapshot. explained: warnings follow that say why there is no event.
  */
 static void print_summary(struct recording *rec, const struct kymo_value *before,
-	const struct kymo_value *session, const struct kymo_value *written)
+	const struct kymo_value *session, const struct kymo_value *written, bool explained)
 {
 	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
@@ -804,9 +810,9 @@ static void print_summary(struct recording *rec, const struct kymo_value *before
 	print_reach(before);
 	print_kernel(rec);
 	quote(&dir, rec->output);
-	if (nothing)
+	if (nothing && !explained)
 		explain_nothing(rec, session);
-	else
+	else if (!nothing)
 		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
 	ky_buf_deinit(&dir);
@@ -950,7 +956,7 @@ static void finish_record(struct recording *rec, int exit_code)
 	_cleanup_value_ struct kymo_value *params = kymo_value_new();
 	const struct kymo_value *session = NULL, *written, *warnings;
 	char path[PATH_MAX] = "";
-	bool flies = rec->flights.ctl;
+	bool flies = rec->flights.ctl, explained;
 	size_t left = 0;
 
 	if (params)
@@ -964,6 +970,7 @@ static void finish_record(struct recording *rec, int exit_code)
 	flights_settle(&rec->flights, rec->daemon.ctl);
 	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
 		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
+	explained = has_reasons(session, warnings);
 	written = cli_has(rec->cli, "snapshot") && !flies ? kymo_value_get(snapshot, "snapshot")
 							  : session;
 	if (left)
@@ -975,7 +982,7 @@ static void finish_record(struct recording *rec, int exit_code)
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
 	if (session && written && !flies)
-		print_summary(rec, kymo_value_get(status, "session"), session, written);
+		print_summary(rec, kymo_value_get(status, "session"), session, written, explained);
 	else if (!session || !written)
 		report_failure(rec, session ? snapshot : reply);
 	/*
@@ -985,8 +992,7 @@ static void finish_record(struct recording *rec, int exit_code)
 	if (session && !rec->cli->json && !flies &&
 		((kymo_value_u64(kymo_value_get(written, "recorded")) && wants_programs(rec)) ||
 			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
-			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") ||
-			kymo_value_count(warnings) > 1)) /* one: no event matches '*' */
+			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") || explained))
 		cli_report_warnings(stderr, rec->cli, warnings);
 	report_crashes(rec, session);
 	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
