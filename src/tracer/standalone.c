@@ -77,7 +77,10 @@ static void publish_entry(void)
 			__atomic_store_n(e, entry, __ATOMIC_RELEASE);
 }
 
-/* Writes the absolute path of dir into `entry`. Returns NULL if it is too long. */
+/*
+ * Writes the absolute path of dir into `entry`. Returns NULL, with errno, if it is too long, or the
+ * current directory has none.
+ */
 static const char *make_absolute(const char *dir)
 {
 	char *path = entry + strlen(ENTRY);
@@ -89,8 +92,10 @@ static const char *make_absolute(const char *dir)
 		n = strlen(path);
 		path[n++] = '/';
 	}
-	if (n + strlen(dir) >= room)
+	if (n + strlen(dir) >= room) {
+		errno = ENAMETOOLONG;
 		return NULL;
+	}
 	strcpy(path + n, dir);
 	return path;
 }
@@ -256,7 +261,8 @@ bool tracer_standalone(struct tracer_conn *conn)
 	memcpy(entry, ENTRY, sizeof(ENTRY));
 	trace = make_absolute(given);
 	if (!trace) {
-		report_untraced(given, "its path is too long");
+		report_untraced(given, errno == ENOENT ? "the current directory was removed"
+						       : "its path is too long");
 	} else {
 		found = find_companion(trace, conn);
 		if (!found && start_companion(trace)) {

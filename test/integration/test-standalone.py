@@ -441,6 +441,8 @@ def test_bad_places(k):
     untraced(k, k.top / "file", "Not a directory", env=to(k.top / "file"))
     untraced(k, "/proc/none", "No such file or directory", env=to("/proc/none"))
     untraced(k, "too long", env=to("x" * 5000))
+    removed = ("sh", "-c", 'mkdir here && cd here && rmdir ../here && exec "$@"', "sh")
+    untraced(k, "current directory was removed", env=to("out"), wrap=removed)
     untraced(k, "',,'", "--help", env=to(k.top / "new", ",,"))
     check(not (k.top / "new").exists(), "a directory was made for nothing")
 
