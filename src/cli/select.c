@@ -97,7 +97,6 @@ static bool parse_limit(struct cli_limit *l, const char *text)
 {
 	const char *p = text;
 
-	l->tm.tm_isdst = -1;
 	if (*p == '@') {
 		bool is_before = p[1] == '-';
 
@@ -199,17 +198,36 @@ static bool find_last(struct ky_trace_reader *reader, int64_t *ret_ns)
 	return find_last_from(reader, from_ns, ret_ns) || find_last_from(reader, INT64_MIN, ret_ns);
 }
 
-/* Local time that exists, in nanoseconds since 1970. */
-static bool to_ns(struct cli_limit *l, int64_t *ret_ns)
+/* Local time that exists, in nanoseconds since 1970. is_dst: as tm_isdst. */
+static bool to_ns(const struct cli_limit *l, int is_dst, int64_t *ret_ns)
 {
 	struct tm tm = l->tm;
-	time_t seconds = mktime(&tm);
+	time_t seconds;
 
+	tm.tm_isdst = is_dst;
+	seconds = mktime(&tm);
 	if (tm.tm_mday != l->tm.tm_mday || tm.tm_mon != l->tm.tm_mon ||
 		tm.tm_hour != l->tm.tm_hour || tm.tm_min != l->tm.tm_min)
 		return false;
 	return !__builtin_mul_overflow((int64_t)seconds, (int64_t)NS_PER_S, ret_ns) &&
 	       !__builtin_add_overflow(*ret_ns, l->ns, ret_ns);
+}
+
+/*
+ * Of a time that exists twice, because the clock was set back, returns the first one that is not
+ * before the first event.
+ */
+static bool to_ns_of_trace(
+	const struct cli_limit *l, struct ky_trace_reader *reader, int64_t *ret_ns)
+{
+	int64_t summer_ns, winter_ns, event_ns;
+
+	if (!to_ns(l, 1, &summer_ns) || !to_ns(l, 0, &winter_ns) || summer_ns == winter_ns ||
+		!cli_first_event(reader, &event_ns))
+		return to_ns(l, -1, ret_ns);
+	*ret_ns = event_ns <= KY_MIN(summer_ns, winter_ns) ? KY_MIN(summer_ns, winter_ns)
+							   : KY_MAX(summer_ns, winter_ns);
+	return true;
 }
 
 /* False if there is no such time. Without events any time will do. */
@@ -234,9 +252,9 @@ static bool resolve_limit(struct cli_limit l, struct ky_trace_reader *reader, in
 			l.tm.tm_mon = day.tm_mon;
 			l.tm.tm_mday = day.tm_mday;
 		}
-		return to_ns(&l, ret_ns);
+		return to_ns_of_trace(&l, reader, ret_ns);
 	case CLI_LIMIT_DATE:
-		return to_ns(&l, ret_ns);
+		return to_ns_of_trace(&l, reader, ret_ns);
 	default:
 		*ret_ns = l.ns;
 		return true;

@@ -667,6 +667,13 @@ def test_begin_end(k):
     for options, wanted in ((["--begin=@-0.94"], range(10, 30)), (["--begin=@-1", "--end=@0.001"], range(9, 20)), (["--end=23:59:58.5"], range(4))):
         out, _ = raw(k, [CLI, "view", trace, *options])
         equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, before 1970")
+    k.env["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
+    for begin in (1792888200, 1792891800):  # 2:30, before and after the clock was set back
+        (trace / "metadata").write_text(text.replace("offset_s = 1700000000", f"offset_s = {begin}"))
+        for options, wanted in ((["--begin=02:30:01.05"], range(10, 30)), (["--begin=2026-10-25 02:30:01.05", "--end=02:30:02"], range(10, 19))):
+            out, _ = raw(k, [CLI, "view", trace, *options])
+            equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {begin}")
+    (trace / "metadata").write_text(text.replace("offset_s = 1700000000", "offset_s = -2"))
     for event in k.kymo_json("stat", trace, "--top=n0")["top"][0]["events"]:
         out, _ = raw(k, [CLI, *event["view"].split()[1:]])
         check(b"n0 = %d " % event["value"] in out, event)
