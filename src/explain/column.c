@@ -227,6 +227,7 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 		/* The text itself says more than its length. */
 		.contrast = c->is_length ? .9 : 1,
 		.rank = rank_of(c),
+		.is_order = c->key.kind >= KY_TRAIT_NEW && c->key.kind <= KY_TRAIT_AGE,
 		.about = is_thread		       ? KY_ABOUT_THREAD
 			 : c->key.kind == KY_TRAIT_CPU ? KY_ABOUT_CPU
 						       : KY_ABOUT_FIELD};

@@ -292,6 +292,15 @@ static int add_all(struct ky_finding *f, const struct ky_condition *v, size_t n,
 	return r;
 }
 
+#define BETTER .05 /* more that a position explains */
+
+/* Among the first instances, many values are new: then their position is the reason. */
+static bool is_of_position(const struct ky_condition *c, const struct ky_times *times)
+{
+	return c->is_order && times->n && !times->v[0].rank &&
+	       times->v[0].explained > c->explained * c->contrast + BETTER;
+}
+
 /*
  * Keeps the best of those that pass. A position (each 18th, the first 12) is better than anything
  * but a field of the begin; other patterns of times come last.
@@ -320,7 +329,7 @@ static int choose_conditions(struct ky_search *w, bool with_times)
 	}
 	for (n = 0; n < w->found.n && !w->found.v[n].is_evidence;)
 		n++;
-	first = n && !w->found.v[0].rank;
+	first = n && !w->found.v[0].rank && !is_of_position(&w->found.v[0], &times);
 	if (!r)
 		r = add_all(w->f, w->found.v, first, -1);
 	if (!r)

@@ -490,6 +490,10 @@ def test_earlier_values():
     check(Program(304, threads=4, n=600).make(first(lambda p: p.thread), pages),
           "— when page comes for the first time in its thread (100 %")
 
+    # Among the first instances, many pages are new.
+    check(Program(308, threads=4, n=500).make(lambda p, i, f: p.spend(900 if i < 12 else 30), pages),
+          "— the first 48 of the trace (100 %")
+
     def draw(p, i, f):
         p.spend(30 if p.__dict__.get("newest") == f["state"] else 900)
         p.newest = f["state"]
