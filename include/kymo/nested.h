@@ -233,8 +233,8 @@ static inline __attribute__((__always_inline__, __unused__)) void kymo__value_pu
 }
 
 /* Puts n values, one every `size` bytes. pieces: a constant, 0 if the values have none. */
-static inline __attribute__((__always_inline__, __unused__)) void kymo__put_values(
-	struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p, size_t n,
+static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
+kymo__put_values(struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p, size_t n,
 	size_t size)
 {
 	struct kymo_piece *entry;

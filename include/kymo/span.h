@@ -130,7 +130,7 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__span_again(void)
 KYMO__LATE(kymo__span_again)
 KYMO__C_END
 
-static inline __attribute__((__unused__)) uint32_t kymo__thread_id(void)
+static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) uint32_t kymo__thread_id(void)
 {
 	return kymo__own_thread_id ? kymo__own_thread_id() : 0;
 }

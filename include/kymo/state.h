@@ -121,7 +121,7 @@ static inline __attribute__((__unused__)) void kymo__put_mark(struct kymo__curso
 }
 
 /* The tracer keeps the event first, so that no session misses it. */
-static __attribute__((__unused__)) void kymo__keep_state(struct kymo__walk *w)
+static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__keep_state(struct kymo__walk *w)
 {
 	if (kymo__set_state)
 		kymo__set_state(w->event, w->out, w->n, w->len, w->number - sizeof(uint64_t));
@@ -129,7 +129,7 @@ static __attribute__((__unused__)) void kymo__keep_state(struct kymo__walk *w)
 		kymo__record_pieces(w);
 }
 
-static __attribute__((__unused__)) void kymo__forget_state(struct kymo__walk *w)
+static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__forget_state(struct kymo__walk *w)
 {
 	if (kymo__end_state)
 		kymo__end_state(w->event, w->number, w->out, w->n, w->len);

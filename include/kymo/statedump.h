@@ -67,7 +67,8 @@ static inline __attribute__((__unused__)) void kymo__see_to_leaving(void)
  * nor in signal handlers. Returns 0; -EEXIST if it is registered; -EINVAL for an invalid structure;
  * -ENOMEM; -EAGAIN if no thread can be created. Also returns 0 if there is no tracer.
  */
-static inline __attribute__((__unused__)) int kymo_statedump_register(struct kymo_statedump *dump)
+static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_statedump_register(
+	struct kymo_statedump *dump)
 {
 	int (*add)(struct kymo_statedump *, struct kymo_object *) = kymo__weak_statedump_add;
 	void *address;
@@ -88,7 +89,7 @@ static inline __attribute__((__unused__)) int kymo_statedump_register(struct kym
  * end of the program, after static objects of C++ were destroyed: a program whose function uses
  * these unregisters it before. Hold no lock that the function takes.
  */
-static inline __attribute__((__unused__)) void kymo_statedump_unregister(
+static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_statedump_unregister(
 	struct kymo_statedump *dump)
 {
 	void (*forget)(struct kymo_statedump *) = kymo__weak_statedump_remove;

@@ -27,6 +27,16 @@ extern "C" {
 #define KYMO__HIDDEN
 #endif
 
+/*
+ * For functions that call the tracer, or a provider, by a pointer. These may be in other objects,
+ * which the checks of clang's control flow integrity (-fsanitize=cfi) do not know.
+ */
+#ifdef __clang__
+#define KYMO__CALLS_OTHERS __attribute__((__no_sanitize__("cfi")))
+#else
+#define KYMO__CALLS_OTHERS
+#endif
+
 /* Log levels: those of syslog, and seven degrees of debugging between INFO and DEBUG. */
 enum kymo_loglevel {
 	KYMO_EMERG = 0,

@@ -159,11 +159,15 @@ int main() {}
 
 @without_sanitizers
 def test_static_objects(k):
-    """Constructors and destructors of static objects have their events, in all ways of linking."""
+    """
+    Constructors and destructors of static objects have their events, in all ways of linking. With
+    control flow integrity (cfi), too: the tracer's functions are called by pointers.
+    """
     source = pathlib.Path(k.top, "objects.cpp")
     source.write_text(OBJECTS)
     k.start_daemon()
-    for number, (compiler, *flags) in enumerate((["g++"], ["g++", "-flto"], ["clang++", "-flto", "-fuse-ld=lld"])):
+    clang = ["clang++", "-flto", "-fuse-ld=lld"]
+    for number, (compiler, *flags) in enumerate((["g++"], ["g++", "-flto"], clang, [*clang, "-fsanitize=cfi", "-fvisibility=hidden"])):
         app = build(k, source, *flags, compiler=compiler)
         trace = k.record("linked:*", session=f"s{number}")
         k.run([app], env=FOUND)

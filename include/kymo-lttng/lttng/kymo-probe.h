@@ -278,7 +278,7 @@
 		&kymo__lttng_any_level_##provider##___##name, (const char *const *)&kymo__lttng_any_uri_##provider##___##name}; \
 	static const struct kymo_event *kymo__lttng_entry_##provider##___##name \
 		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
-	static void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static KYMO__CALLS_OTHERS void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
 		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__next; \
 		kymo__lttng_record_##cls_provider##___##cls( \

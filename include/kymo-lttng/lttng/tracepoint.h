@@ -142,7 +142,7 @@
 	KYMO__C_BEGIN \
 	extern struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY; \
 	KYMO__C_END \
-	static inline __attribute__((__always_inline__, __unused__)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
 		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
 		kymo__u.kymo__address = kymo__lttng_hook(&kymo_lttng_##provider##___##name); \

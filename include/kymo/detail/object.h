@@ -95,7 +95,8 @@ static inline __attribute__((__unused__)) void *kymo__find_own(const char *name)
 	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);
 }
 
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_loaded(void)
+KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_loaded(
+	void)
 {
 	void (*enter)(struct kymo_object *) = NULL;
 	const char *const names[] = {"kymo_object_register", "kymo_object_unregister"};
@@ -131,7 +132,8 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_again(void
 }
 KYMO__LATE(kymo__object_again)
 
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_unloaded(void)
+KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_unloaded(
+	void)
 {
 	void (*leave)(struct kymo_object *) = kymo__leave;
 

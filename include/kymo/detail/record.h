@@ -287,9 +287,9 @@ static inline __attribute__((__unused__)) void kymo__put_string_sequence(
  * If there can be no pieces, all fields are scalars, and the record takes all of the room. Both
  * are constants.
  */
-static inline __attribute__((__always_inline__, __unused__)) void kymo__hand_over(
-	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room, size_t size,
-	int may_have_pieces)
+static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
+kymo__hand_over(const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room,
+	size_t size, int may_have_pieces)
 {
 	struct kymo_event_state *state = event->state;
 	uint64_t word = 0;
@@ -354,7 +354,7 @@ static inline __attribute__((__unused__)) void kymo__walk_piece(
 		w->out[w->n++] = *piece;
 }
 
-static __attribute__((__unused__)) void kymo__walk_on(struct kymo__walk *w)
+static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__walk_on(struct kymo__walk *w)
 {
 	struct kymo__level *level = w->level;
 	struct kymo__cursor c;
@@ -416,7 +416,7 @@ static inline __attribute__((__unused__)) void kymo__start_walk(const struct kym
 	kymo__descend(&w, c);
 }
 
-static __attribute__((__unused__)) void kymo__record_pieces(struct kymo__walk *w)
+static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__record_pieces(struct kymo__walk *w)
 {
 	struct kymo_event_state *state = w->event->state;
 
