@@ -579,6 +579,21 @@ def test_options(k):
     equal(k.kymo_json("stat", str(trace), "--hist=v.a")["hist"][0]["max"], 1025, "numbers of one path")
 
 
+def test_spans(k):
+    """The shown names of fields make spans, with an underscore in front of the names or without."""
+    events = [(f"w:{name}_{end}", field) for name, field in (("sync", "span_tid"), ("async", "async_id")) for end in ("begin", "end")]
+    text = TYPES + "trace { major = 1; minor = 8; byte_order = le; };\nstream { event.header := struct { u8 id; u32 timestamp; }; };\n"
+    ctf1 = lambda prefix: text + "".join(f'event {{ name = "{name}"; id = {i}; fields := struct {{ u32 {prefix}{field}; }}; }};\n' for i, (name, field) in enumerate(events))
+    header = structure(("id", unsigned(8, roles=["event-record-class-id"])), ("t", unsigned(32, roles=["default-clock-timestamp"])))
+    ctf2 = fragments({"type": "clock-class", "id": "c", "frequency": 10**9},
+        {"type": "data-stream-class", "id": 0, "default-clock-class-id": "c", "event-record-header-field-class": header},
+        *({"type": "event-record-class", "id": i, "name": name, "payload-field-class": structure((field, unsigned(32)))} for i, (name, field) in enumerate(events)))
+    stream = b"".join(struct.pack("<BII", i, 1000 * 2**i, 7) for i in range(len(events)))
+    for name, metadata in (("hidden", ctf1("_")), ("plain", ctf1("")), ("ctf2", ctf2)):
+        found = k.kymo_json("stat", str(write(k, f"spans-{name}", metadata, s=stream)))["spans"]
+        equal(sorted((s["name"], s["async"], s["total_ns"]) for s in found), [("w:async", True, 4000), ("w:sync", False, 1000)], name)
+
+
 def test_names(k):
     """Names may have the characters of paths. If two paths are equal, one is written otherwise."""
     for i, name in enumerate(("", "a.b", "a[0]", "$ctx.a", ".", "a\\b")):
