@@ -141,25 +141,45 @@ static int put_slot(struct writer *w, const struct ky_node *n)
 	return add_slot(w, n);
 }
 
+static bool is_member(const struct ky_node *in, const struct ky_node *field)
+{
+	return field >= in->children && field < in->children + in->n;
+}
+
+/*
+ * Finds the members that lead from a structure to a field in it, the field last. Returns how many;
+ * 0: it is not there.
+ */
+static size_t find_path(const struct ky_node *in, const struct ky_node *field,
+	const struct ky_node **path, size_t room)
+{
+	size_t n = 0;
+
+	if (!room)
+		return 0;
+	if (is_member(in, field)) {
+		path[0] = field;
+		return 1;
+	}
+	for (uint32_t i = 0; i < in->n && !n; i++) {
+		path[0] = &in->children[i];
+		if (path[0]->is_shown && path[0]->kind == KY_NODE_STRUCT)
+			n = find_path(path[0], field, path + 1, room - 1);
+	}
+	return n ? n + 1 : 0;
+}
+
 /* Appends the names from a structure to a field in it. Returns false if it is not there. */
 static bool put_path(struct writer *w, const struct ky_node *in, const struct ky_node *field)
 {
-	size_t len = w->b->len;
+	const struct ky_node *path[MAX_DEPTH];
+	size_t n = find_path(in, field, path, KY_ARRAY_SIZE(path));
 
-	for (uint32_t i = 0; i < in->n; i++) {
-		const struct ky_node *c = &in->children[i];
-
-		if (!c->is_shown)
-			continue;
-		ky_buf_puts(w->b, name_of(w->m, c));
-		if (c == field)
-			return true;
-		ky_buf_puts(w->b, ".");
-		if (c->kind == KY_NODE_STRUCT && put_path(w, c, field))
-			return true;
-		w->b->len = KY_MIN(w->b->len, len);
+	for (size_t i = 0; i < n; i++) {
+		ky_buf_puts(w->b, i ? "." : "");
+		ky_buf_puts(w->b, name_of(w->m, path[i]));
 	}
-	return false;
+	return n > 0;
 }
 
 static bool has_member(const struct writer *w, const struct ky_node *in, const char *name)
@@ -322,9 +342,8 @@ static int put_struct(struct writer *w, const struct ky_node *n)
 static bool is_in_reach(const struct writer *w, const struct ky_node *field)
 {
 	for (size_t i = w->n_around; i-- > 0;)
-		for (uint32_t k = 0; k < w->around[i]->n; k++)
-			if (&w->around[i]->children[k] == field)
-				return true;
+		if (is_member(w->around[i], field))
+			return true;
 	return false;
 }
 
@@ -721,15 +740,15 @@ static void encode_array(struct encoder *e, const struct ky_node *n)
 	}
 }
 
-/* Sets the lengths of the options' sequences, if it is one of those without a tag. */
+/* Without a tag, the option's sequence gets its length; those of the others are still 0. */
 static void encode_variant(struct encoder *e, const struct ky_node *n)
 {
 	const struct ky_value *v = e->v++;
 
-	for (uint32_t i = 0; i < n->n; i++)
-		set_slot(e, &n->children[i], i == v->u);
-	if (v->u != KY_NO_OPTION)
-		encode(e, &n->children[v->u]);
+	if (v->u == KY_NO_OPTION)
+		return;
+	set_slot(e, &n->children[v->u], 1);
+	encode(e, &n->children[v->u]);
 }
 
 static void encode(struct encoder *e, const struct ky_node *n)

@@ -746,8 +746,8 @@ def hostile():
     event = lambda fields: f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n'
     sizes = "stream { packet.context := struct { u16 content_size; u16 packet_size; }; };\n"
     n = 24000
-    yield "references", wide + event("".join(f"u8 n{i}; u8 s{i}[n{i}]; " for i in range(n))), bytes(n)
-    yield "labels", wide + event("enum : u16 { " + ", ".join(f"l{i}" for i in range(n)) + " } t; variant <t> { " + "".join(f"u8 l{i}; " for i in range(n)) + "} v;"), b"\xff\x30\1" * 50000
+    yield "references", wide + event("".join(f"u8 n{i}; u8 s{i}[n{i}]; " for i in range(3 * n))), bytes(3 * n)
+    yield "labels", wide + event("enum : u16 { " + ", ".join(f"l{i}" for i in range(n)) + " } t; variant <t> { " + "".join(f"u8 l{i}; " for i in range(n)) + "} v;"), b"\xff\x30\1" * 150000
     yield "overlaps", wide + event("enum : u16 { " + ", ".join(f"l{i} = 0 ... {65535 - i % 1000}" for i in range(n)) + " } t;"), b"\1" * 100000
     yield "one-label", wide + "typealias enum : u16 { " + ", ".join("a" for _ in range(n)) + " } := E;\n" + event("E t; " + "".join(f"variant <t> {{ u8 a; }} v{i}; " for i in range(n))), b"\1"
     yield "doubled", wide + "struct s0 { u8 a; };\n" + "".join(f"struct s{i} {{ struct s{i - 1} a, b; }};\n" for i in range(1, 60)) + event("struct s59 s;"), b"\1"
@@ -771,9 +771,9 @@ def test_hostile(k):
             resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
     for name, metadata, stream in hostile():
         trace = write(k, name, metadata, s=stream)
-        for command in ("view", "stat"):
+        for command, *options in (["view"], ["stat"], ["export", "--to=ctf", "-o", str(k.top / f"{name}-export")]):
             with open(k.top / "out", "wb") as out:
-                done = subprocess.run([CLI, command, str(trace)], env=k.env, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, preexec_fn=limit)
+                done = subprocess.run([CLI, command, str(trace), *options], env=k.env, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, preexec_fn=limit)
             check(done.returncode in (0, 1) and done.stderr.count(b"\n") < 20, f"{command} {name}: {done.returncode}, {done.stderr[:500]!r}")
             check(os.stat(k.top / "out").st_size < 64 << 20, f"{command} {name} writes {os.stat(k.top / 'out').st_size} bytes")
 
