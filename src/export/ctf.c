@@ -541,8 +541,13 @@ int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 		r = -errno;
 		snprintf(why, KY_EXPORT_WHY, "%s exists: name a new directory", path);
 	}
-	if (!r && mkdir(part, 0777) < 0)
+	if (!r && mkdir(part, 0777) < 0) {
 		r = -errno;
+		if (r == -EEXIST)
+			snprintf(why, KY_EXPORT_WHY,
+				"%s exists, perhaps of an export that was interrupted: remove it, or name another directory",
+				part);
+	}
 	if (!r) {
 		w.q = ky_query_inside(q);
 		w.dir = part;

@@ -423,6 +423,8 @@ def test_ctf(k):
         equal(found, [re.sub(r" in trace .*", "", line) for line in wanted.stderr.splitlines()], f"losses with {options}")
     equal(sorted(p.name for p in k.top.iterdir() if ".part" in p.name), [], "incomplete directories")
     check("exists" in k.kymo("export", trace, "--to=ctf", "-o", k.top / "out0", status=1).stderr, "an output that exists")
+    (k.top / "new.part").mkdir()
+    check("new.part exists" in k.kymo("export", trace, "--to=ctf", "-o", k.top / "new", status=1).stderr, "the rest of an export that was killed")
     k.kymo("export", trace, "--to=ctf", "-o", "-", status=2)
     t = answers.Trace(answers.SPAN_EVENTS)
     t.packet(0, [t.record(30, "s:req", 6)])
