@@ -130,6 +130,9 @@
  *
  *	KYMO_ENUM(payment, KYMO_VALUE("CARD", 0), KYMO_VALUE("CASH", 1),
  *		  KYMO_RANGE("VOUCHER", 2, 9))
+ *
+ * In C++ it may be in a namespace. Fields name it by one word, without the namespace: outside, they
+ * need a using-directive.
  */
 #define KYMO_ENUM(type, ...) KYMO__ENUM(type, __VA_ARGS__)
 #define KYMO_VALUE(label, value) {label, (uint64_t)(value), (uint64_t)(value)}
