@@ -150,9 +150,10 @@ def test_nothing(k):
     check("have 1 such event, but did not reach it" in done.stderr, f"event that never came: {done.stderr}")
     done = record(k, "-l", "EMERG", kymotest.APPS / "emit", "-n", 3)
     check("no event of such a level" in done.stderr, f"no event of the level: {done.stderr}")
-    done = record(k, "prlimit", f"--as={16 << 20}", kymotest.APPS / "emit", "-n", 3)
-    check("did not reach" not in done.stderr, f"program without memory, as if it had no event: {done.stderr}")
-    check("is not recorded: Cannot allocate memory" in done.stderr, f"program without memory: {done.stderr}")
+    if not kymotest.SANITIZED:  # sanitizers need all addresses
+        done = record(k, "prlimit", f"--as={16 << 20}", kymotest.APPS / "emit", "-n", 3)
+        check("did not reach" not in done.stderr, f"program without memory, as if it had no event: {done.stderr}")
+        check("is not recorded: Cannot allocate memory" in done.stderr, f"program without memory: {done.stderr}")
     done = record(k, "-e", "emit:recrod", kymotest.APPS / "emit", "-n", 3)
     check("did you mean 'emit:record'?" in done.stderr, f"no similar name: {done.stderr}")
     done = record(k, "-e", "emit:record,emit:sginal", kymotest.APPS / "emit", "-n", 3)

@@ -36,6 +36,7 @@ def test_pthread_exit(k):
     check_counts(k, out, 60)
 
 
+@without_sanitizers
 def test_pthread_exit_unseen(k):
     """
     main leaves by pthread_exit() where nobody can see the other threads: without /proc, with that
