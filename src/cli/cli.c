@@ -374,11 +374,18 @@ static int finish_output(struct cli *cli, int code)
 	return code;
 }
 
+bool cli_is_screen(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
 static bool may_colour(void)
 {
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_colour = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb");
+	return cli_is_screen() && !(no_colour && *no_colour);
 }
 
 int cli_main(int argc, char **argv)

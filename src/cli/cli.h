@@ -123,6 +123,8 @@ enum cli_style {
 	CLI_DIM,
 	CLI_RED,
 };
+/* Returns whether stdout is a terminal that knows escape sequences. */
+bool cli_is_screen(void);
 /* Escape sequence that starts a style on stdout; "" unless stdout is to be coloured. */
 const char *cli_style(const struct cli *cli, enum cli_style style);
 

@@ -531,7 +531,7 @@ static void begin_screen(struct top *t)
 {
 	struct termios raw;
 
-	t->is_screen = !t->cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+	t->is_screen = !t->cli->json && isatty(STDIN_FILENO) && cli_is_screen() &&
 		       !tcgetattr(STDIN_FILENO, &t->saved);
 	if (!t->is_screen)
 		return;
