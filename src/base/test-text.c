@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,6 +42,26 @@ static void test_sizes(void **state)
 	}
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
 		assert_true(ky_parse_size(bad[i], &v) < 0);
+}
+
+static void test_reals(void **state)
+{
+	static const struct {
+		double v;
+		bool is_single;
+		const char *text;
+	} reals[] = {{0.1, false, "0.1"}, {0.1f, true, "0.1"}, {0.1f, false, "0.10000000149011612"},
+		{1.0 / 3, false, "0.3333333333333333"}, {-0.0, false, "-0"},
+		{5e-324, false, "4.94065645841247e-324"},
+		{1.7976931348623157e308, false, "1.7976931348623157e+308"},
+		{INFINITY, false, "inf"}};
+	char text[KY_REAL_TEXT];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(reals); i++) {
+		assert_int_equal(ky_format_real(text, reals[i].v, reals[i].is_single),
+			strlen(reals[i].text));
+		assert_string_equal(text, reals[i].text);
+	}
 }
 
 static void test_times(void **state)
@@ -124,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_reals),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_edit_distance),
 		cmocka_unit_test(test_scale),

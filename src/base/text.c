@@ -93,6 +93,18 @@ int ky_parse_seconds(const char *text, uint64_t *ret_usec)
 			 : parse_scaled(text, len, 1000000, ret_usec);
 }
 
+size_t ky_format_real(char text[KY_REAL_TEXT], double v, bool is_single)
+{
+	int most = is_single ? 9 : 17, n = 0;
+
+	for (int digits = is_single ? 6 : 15; digits <= most; digits++) {
+		n = snprintf(text, KY_REAL_TEXT, "%.*g", digits, v);
+		if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
+			break;
+	}
+	return (size_t)n;
+}
+
 bool ky_name_valid(const char *name)
 {
 	static const char allowed[] =

@@ -32,6 +32,14 @@ const char *ky_unit_of_time(size_t i, uint64_t *ret_usec);
  */
 const char *ky_scale_ns(double *ns, double limit);
 
+/* The bytes that ky_format_real() needs at most. */
+#define KY_REAL_TEXT 32
+/*
+ * Writes a number with the fewest digits that read back as the same; is_single: as the same float.
+ * Returns the length.
+ */
+size_t ky_format_real(char text[KY_REAL_TEXT], double v, bool is_single);
+
 /*
  * Returns true for a valid name of a session, channel or snapshot: 1 to KY_OBJECT_NAME_MAX letters,
  * digits, '.', '_', '-', not beginning with a dot.

@@ -3,6 +3,7 @@
  * sql: statements of SQL about traces. src/sql makes tables of them; SQLite does the rest. An
  * authorizer refuses all but reading.
  */
+#include "base/text.h"
 #include "cli/cli.h"
 
 static const struct cli_option options[] = {
@@ -122,12 +123,14 @@ static enum cli_cell_kind kind_of(int type)
  */
 static void put_real(struct cli_grid *g, double d)
 {
-	char number[32];
+	char number[KY_REAL_TEXT];
 
 	if (isinf(d) && g->form == CLI_GRID_JSON)
 		snprintf(number, sizeof(number), "%s1e999", d < 0 ? "-" : "");
+	else if (g->form == CLI_GRID_TABLE)
+		snprintf(number, sizeof(number), "%.15g", d);
 	else
-		snprintf(number, sizeof(number), g->form == CLI_GRID_TABLE ? "%.15g" : "%.17g", d);
+		ky_format_real(number, d, false);
 	cli_grid_cell(g, CLI_CELL_NUMBER, number, strlen(number));
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/htab.h"
+#include "base/text.h"
 #include "export/export.h"
 #include "export/out.h"
 #include "export/timeline.h"
@@ -190,11 +191,12 @@ static void put_lane(struct chrome *c, const struct ky_mark *m, int64_t pid, int
 static void put_counter(struct chrome *c, const struct ky_mark *m, int64_t pid, int64_t tid)
 {
 	struct ky_buf *b = &c->out.buf;
+	char real[KY_REAL_TEXT];
 
 	begin_object(c, "C", m, pid, tid);
 	ky_buf_puts(b, ",\"args\":{\"value\":");
 	if (m->value_type == KYMO_DOUBLE)
-		ky_buf_printf(b, "%.17g", m->real);
+		ky_buf_append(b, real, ky_format_real(real, m->real, false));
 	else if (m->value_type == KYMO_INT64)
 		ky_buf_printf(b, "%" PRId64, (int64_t)m->number);
 	else

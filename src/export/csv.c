@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/csv.h"
+#include "base/text.h"
 #include "export/export.h"
 #include "export/out.h"
 
@@ -11,12 +12,14 @@
 
 static void put_cell(struct ky_buf *b, const struct ky_cell *c)
 {
+	char real[KY_REAL_TEXT];
+
 	switch (c->type) {
 	case KY_CELL_INT:
 		ky_buf_printf(b, "%" PRId64, c->i);
 		return;
 	case KY_CELL_REAL:
-		ky_buf_printf(b, "%.17g", c->d);
+		ky_buf_append(b, real, ky_format_real(real, c->d, false));
 		return;
 	case KY_CELL_TEXT:
 		ky_buf_put_csv(b, c->text, c->len);

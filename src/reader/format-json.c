@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/format.h"
-#include "reader/quote.h"
-#include "reader/values.h"
 
 #include <math.h>
+
+#include "base/text.h"
+#include "reader/quote.h"
+#include "reader/values.h"
 
 struct printer {
 	struct ky_put put;
@@ -63,26 +65,13 @@ void ky_format_json_string(struct ky_buf *out, const char *text, size_t n)
 	ky_put_end(&p.put, print_string(&p, ky_put_begin(&p.put, out), text, n));
 }
 
-/* The fewest digits that read back as the same; those of a float need not be a double's. */
-static int format_float(char *text, size_t size, double v, bool is_single)
-{
-	int most = is_single ? 9 : 17, n = 0;
-
-	for (int digits = is_single ? 6 : 15; digits <= most; digits++) {
-		n = snprintf(text, size, "%.*g", digits, v);
-		if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
-			break;
-	}
-	return n;
-}
-
 /* JSON has no words for what is no number: these are strings. */
 static char *print_float(struct printer *p, char *to, const struct ky_node *n, double v)
 {
-	to = ky_put_room(&p->put, to, 40);
+	to = ky_put_room(&p->put, to, KY_REAL_TEXT);
 	if (!isfinite(v))
 		return stpcpy(to, isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\"");
-	return to + format_float(to, 40, v, n->size == 32);
+	return to + ky_format_real(to, v, n->size == 32);
 }
 
 static char *print_number(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
