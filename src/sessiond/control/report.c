@@ -600,7 +600,7 @@ static void warn_of_pool(struct json_object *list, const struct channel *c)
 			continue;
 		add_warning(list,
 			"channel '%s': %" PRIu64
-			" thread%s came before a buffer was ready and made one, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
+			" thread%s came before a buffer was ready and made one, which took longer, but lost no event: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
 			c->name, n.unprepared, n.unprepared == 1 ? "" : "s", set->pool_size);
 	}
 }
