@@ -62,14 +62,29 @@ static struct {
 	size_t stack_size; /* 0: not computed yet */
 } listener = {.wake_fd = -1, .populate_ms = -1};
 
+/* In a program with a thread sanitizer. */
+extern void __tsan_init(void) __attribute__((weak, visibility("default")));
+
 /*
- * Opens more of them as long as a number of the standard files is free: what the program's wrappers
- * of system calls print in this thread must not go to a daemon. A signalfd refuses it.
+ * The numbers of the listener's descriptors begin behind the standard files: what the program's
+ * wrappers of system calls print in this thread must not go to a daemon. A thread sanitizer takes
+ * equal numbers for the same file, whatever the table, and would report races of the program's
+ * threads with the listener: then they begin where a program has none.
  */
+static int first_number(void)
+{
+	struct rlimit limit;
+
+	return __tsan_init && getrlimit(RLIMIT_NOFILE, &limit) == 0
+		       ? (int)KY_MIN(limit.rlim_cur / 2, (rlim_t)512)
+		       : STDERR_FILENO + 1;
+}
+
+/* Opens more of them while a smaller number is free. They refuse what is written to them. */
 static int open_wake_fd(void)
 {
 	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
-	int first = -1, fd;
+	int first = -1, least = first_number(), fd;
 
 	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
 		return -1;
@@ -77,7 +92,7 @@ static int open_wake_fd(void)
 		fd = (int)syscall(
 			SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
 		first = first < 0 ? fd : first;
-	} while (fd >= 0 && fd < STDERR_FILENO);
+	} while (fd >= 0 && fd < least - 1);
 	return first;
 }
 

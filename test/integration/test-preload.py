@@ -197,9 +197,17 @@ def test_thread_sanitized_program(k):
     done = k.run(["gcc", "-g", "-fsanitize=thread", source, "-o", program], status=None)
     if done.returncode or k.run([program], status=None).returncode:
         raise Skip("gcc has no thread sanitizer that works here")
+    env = {"TSAN_OPTIONS": "atexit_sleep_ms=0"}
     for libraries in ("dl", "libc,pthread,dl,crash"):
-        done = k.run([CLI, "record", f"--with={libraries}", "-o", k.top / libraries, "--", program], status=None)
+        done = k.run([CLI, "record", f"--with={libraries}", "-o", k.top / libraries, "--", program], env=env, status=None)
         equal((done.returncode, "ThreadSanitizer" in done.stderr), (0, False), f"{libraries}: {done.stderr}")
+    # The listener's descriptors are not those of the program. Many starts: the order is chance.
+    k.start_daemon()
+    k.record("dl:*")
+    env = {"TSAN_OPTIONS": "atexit_sleep_ms=0:die_after_fork=0", "LD_PRELOAD": str(PRELOAD / "libkymo-dl.so")}
+    for _ in range(40):
+        done = k.run([program], env=env, status=None)
+        equal((done.returncode, done.stderr), (0, ""), "a start")
 
 
 def test_other_allocator(k):
