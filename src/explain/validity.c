@@ -9,6 +9,7 @@
 #define MIN_EXCESS 0.3 /* of the mean excess */
 #define MIN_ODDS   8   /* a thread that wakes may have to wait for a processor: stalls hit sleeps */
 #define TIGHT	   0.25 /* the quartiles of delays of nearly the same length are so near */
+#define MIN_MOST   0.5	/* of the extra time: some instances may be slow for another reason */
 #define NEARLY_ALL 0.9	/* of the extra time, and of the slow instances */
 #define MIN_NEARLY 10	/* slow instances */
 #define COMES_BY   1.25 /* as a share of the extra time, of that of typical time */
@@ -35,6 +36,21 @@ static double compare_groups(const struct ky_difference *d, const struct ky_find
 	free(slow);
 	free(typical);
 	return p;
+}
+
+/*
+ * How likely it is that chance puts all instances with such an excess into the slow ones. The ranks
+ * of all slow ones do not show that if some of them are slow for another reason, as by a stall of
+ * the machine.
+ */
+static double compare_affected(const struct ky_difference *d, const struct ky_finding *f)
+{
+	size_t n_typical = d->group->n_typical, n = 0;
+
+	for (size_t i = 0; i < n_typical; i++)
+		n += ky_finding_ns(f, d->group->typical[i]) - f->typical_ns >=
+		     MIN_EXCESS * f->amount;
+	return ky_stats_fisher(f->affected.n, d->n_slow, n, n_typical);
 }
 
 static int set_typical(struct ky_difference *d, struct ky_finding *f)
@@ -361,6 +377,8 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 	f->p = compare_groups(d, f, f->kind != KY_FINDING_LONGER);
 	if (f->p < 0)
 		return -ENOMEM;
+	if (f->kind == KY_FINDING_LONGER && f->share >= MIN_MOST)
+		f->p = KY_MIN(f->p, compare_affected(d, f));
 	f->p = KY_MIN(1, f->p * n_tests);
 	f->is_valid = f->p < KY_ALPHA && !comes_by(d, f) &&
 		      (f->kind != KY_FINDING_LONGER || is_more_wait(d, f));

@@ -563,6 +563,17 @@ def test_few():
     assert "4 slow (a group of their own, from 6" in kymo("explain", path, "--span=shop:checkout")
 
 
+def test_few_and_stalls():
+    """Some slow ones wait for a mutex, far longer than the others, which the machine stalls."""
+    def work(p, i, f):
+        stalled = i % 430 == 300
+        lock(p, 77, 60 * 10**6 if i % 1000 == 500 else 40 if stalled else 50 + p.r.randrange(20))
+        p.spend(2500 + i / 4 if stalled else 30)
+    path = Program(61, n=3000, threads=1).make(work)
+    check(path, "it waits for mutex 0x4d")
+    assert "10 slow (a group of their own, from " in kymo("explain", path, "--span=shop:checkout")
+
+
 def lock(p, m, wait):
     p.event("pthread:mutex_lock_req", mutex=m, caller=7)
     p.at += wait
