@@ -84,7 +84,7 @@ static int first_number(void)
 static int open_wake_fd(void)
 {
 	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
-	int first = -1, least = first_number(), fd;
+	int first = -1, least = KY_MAX(first_number(), STDERR_FILENO + 1), fd;
 
 	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
 		return -1;
