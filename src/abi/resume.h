@@ -46,11 +46,7 @@ struct ky_resume_session {
 	uint64_t orphaned_ns;
 	uint64_t unattended_ns; /* sum of the time without a daemon */
 	uint64_t due_ns;	/* when it will next drain its rings; 0: on request */
-	/*
-	 * Device and number of the trace directory, written by the consumer: the session daemon
-	 * compares those of two sessions, and does not look at the directories itself. 0: no trace
-	 */
-	uint64_t output_device, output_file;
+	uint64_t unused[2];
 	/*
 	 * The number of RING_SET orders that the session daemon has sent to the present consumer,
 	 * or is about to send. The daemon writes it before an application can record into the set,

@@ -33,24 +33,20 @@ static int map_session(struct consumerd *c, int fd)
 	return 0;
 }
 
-/* Reports which directory the trace is in, and its file system's room. */
-static void note_place(struct consumerd *c)
-{
-	struct stat st;
-
-	if (fstat(c->root_fd, &st) < 0)
-		return;
-	c->session->output_device = st.st_dev;
-	c->session->output_file = st.st_ino;
-	round_note_room(c, ky_loop_now_ns());
-}
-
 /* A directory that cannot be used is reported to the daemon, and is no error here. */
 static int open_output(struct consumerd *c, const struct ky_cons_init *m)
 {
 	int ret = *m->output ? trace_dir_make(m->output, m->resume, &c->root_fd) : 0;
 
-	if (ret == -ENOTEMPTY)
+	if (c->root_fd >= 0 && !m->place && trace_dir_claim(c->root_fd) < 0 && !m->resume) {
+		ret = -EEXIST;
+		c->root_fd = ky_close(c->root_fd);
+	}
+	if (ret == -EEXIST)
+		report_set_status(c, ret,
+			"another session writes into %s: choose another output directory",
+			m->output);
+	else if (ret == -ENOTEMPTY)
 		report_set_status(c, ret,
 			"%s exists and is not empty: choose another output directory", m->output);
 	else if (ret == -EXDEV)
@@ -91,7 +87,7 @@ static int on_init(struct consumerd *c, struct ky_reader *r, int *fds)
 	if (!c->status && m.resume)
 		chunk_resume(c);
 	if (c->root_fd >= 0)
-		note_place(c);
+		round_note_room(c, ky_loop_now_ns());
 	confine((const int[]){c->root_fd, c->source_fd}, 2);
 	report_stats(c, 0);
 	return 0;

@@ -57,13 +57,17 @@ enum ky_cons_type {
  * rendezvous: path of the socket where the daemon's successor listens. If the daemon hangs up, a
  * consumer with such a path continues, and calls there until somebody answers or the directory is
  * removed. "": a hang-up means QUIT.
+ *
+ * place: 1 if the session only takes snapshots. Their consumers write below the directory or into
+ * it, this one does not.
  */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
 	F(str, session)                                                                            \
 	F(str, output) /* absolute path of the trace directory; "": only drain and count */        \
 	F(u32, resume)                                                                             \
-	F(str, rendezvous)
+	F(str, rendezvous)                                                                         \
+	F(later_u32, place)
 
 /*
  * The second message, for a consumer that writes a snapshot: the rings' present contents. Another

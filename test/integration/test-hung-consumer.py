@@ -234,10 +234,23 @@ def test_one_directory_by_two_names(k):
     (k.traces / "link").symlink_to(k.traces)
     refusal = k.request(command="create", session="t", output=str(k.traces / "link" / "s"))
     equal(refusal.get("code"), "exists", refusal)
-    check("session 's' writes to that directory already" in refusal["error"], refusal)
+    check("another session writes into" in refusal["error"], refusal)
     refusal = k.request(command="snapshot", session="s", output=str(k.traces / "link" / "s"))
     equal(refusal.get("code"), "exists", refusal)
     ask(k, "destroy", session="s")
+
+
+def test_one_directory_of_two_daemons(k):
+    """Nor can sessions of two daemons; snapshots go into the directory of their session."""
+    k.start_daemon()
+    (k.traces / "s").mkdir(parents=True)
+    ask(k, "create", session="s", output=str(k.traces / "s"))
+    run = k.kymo("record", "-o", k.traces / "s", "--", "true", status=1)
+    check("another session writes into" in run.stderr, run)
+    ask(k, "create", session="shots", output=str(k.traces / "shots"), snapshot=True)
+    ask(k, "snapshot", session="shots", output=str(k.traces / "shots"))
+    ask(k, "destroy", session="s")
+    ask(k, "destroy", session="shots")
 
 
 def test_directory_of_another_user(k):

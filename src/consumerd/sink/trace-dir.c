@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "ctf/watermark.h"
@@ -77,6 +78,11 @@ static void lock_while_recording(int fd)
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 
 	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int trace_dir_claim(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EEXIST : 0;
 }
 
 int trace_dir_make(const char *path, bool resume, int *ret_fd)

@@ -40,8 +40,8 @@ enum outcome run_remove_trigger(struct request *r);
 enum outcome run_watch(struct request *r);
 
 /*
- * Returns the session that has this output, or NULL. Consumers find the same directory by another
- * name (consumer_find_rival).
+ * Returns the session that has this output, or NULL. Consumers notice the same directory by another
+ * name (trace_dir_claim).
  */
 struct session *output_find(const struct env *e, const char *output);
 

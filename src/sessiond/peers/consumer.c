@@ -69,6 +69,7 @@ static void send_init(struct consumer *c)
 		.rendezvous = c->snapshot || c->session->env->bound
 				      ? ""
 				      : rundir_path(c->session->env->run, KY_RUN_DRAIN),
+		.place = c->session->snapshot && !c->snapshot,
 	};
 
 	ky_cons_init_send(&c->conn, &m, &c->memory_fd, 1);

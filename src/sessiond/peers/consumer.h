@@ -124,12 +124,6 @@ void consumer_set_bounds(struct consumer *c, const struct ky_cons_bounds *bounds
  */
 void consumer_snapshot(
 	struct consumer *c, uint64_t max_size, const char *reason, struct barrier *copied);
-/*
- * Returns the session whose own consumer writes into this consumer's directory, or NULL. The daemon
- * compares what consumers report: it never looks at a directory of a client's choice, because a
- * file system that does not answer would hang it. consumer-output.c
- */
-const struct session *consumer_find_rival(const struct consumer *c);
 /* Reads the session's memory. False if there is none. consumer-output.c */
 bool consumer_read_memory(const struct consumer *c, struct ky_resume_session *ret_memory);
 /* Writes everything out; b is passed with its STATS. */

@@ -65,12 +65,7 @@ static void snapshot_end(struct snapshot *sn)
 static void on_ready(struct consumer *c, int status, const char *message)
 {
 	struct snapshot *sn = snapshot_of(c);
-	const struct session *rival = status < 0 ? NULL : consumer_find_rival(c);
 
-	if (rival && (rival != sn->session || !rival->snapshot)) {
-		status = -EEXIST;
-		message = "another session writes to that directory already";
-	}
 	if (status >= 0) {
 		/* of buffers that do not exist any more */
 		c->retired.overwritten = recording_of(sn->session)->consumer.retired.overwritten;

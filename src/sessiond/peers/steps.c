@@ -233,27 +233,13 @@ static void finish_recording(
 	ky_buf_deinit(&text);
 }
 
-static void refuse_rival(struct session *s, const struct session *rival)
-{
-	struct ky_buf why = {0};
-
-	ky_buf_printf(&why,
-		"session '%s' writes to that directory already, as '%s': choose another output directory",
-		rival->name, rival->output);
-	finish_for_good(s, -EEXIST, why.data ? why.data : "");
-	ky_buf_deinit(&why);
-}
-
 static void consumer_ready(struct consumer *c, int status, const char *message)
 {
 	struct session *s = c->session;
-	const struct session *rival = consumer_find_rival(c);
 
 	if (s->step != SESSION_CREATING)
 		return;
-	if (status >= 0 && rival)
-		refuse_rival(s, rival);
-	else if (status < 0)
+	if (status < 0)
 		finish_for_good(s, status, *message ? message : strerror(-status));
 	else
 		finish_step(s, 0, "");
