@@ -21,4 +21,17 @@ static inline void ky_column_put(struct ky_buf *b, uint64_t v)
 	b->len += n;
 }
 
+/* Appends columns to *part: first their lengths in bytes. An error of one is then one of *part. */
+static inline void ky_columns_join(
+	struct ky_buf *part, const struct ky_buf *const *columns, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ky_column_put(part, columns[i]->len);
+	for (size_t i = 0; i < n; i++) {
+		ky_buf_append(part, columns[i]->data, columns[i]->len);
+		if (columns[i]->error)
+			part->error = columns[i]->error;
+	}
+}
+
 #endif

@@ -3,28 +3,20 @@
 
 #include <inttypes.h>
 
-#include "base/bisect.h"
 #include "reader/format.h"
+#include "report/async.h"
 #include "report/column.h"
+#include "report/flows.h"
+#include "report/list.h"
+#include "report/losses.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "report/tracks.h"
 
-#define BLOCK	   65536      /* events of a part */
-#define BLOCK_TEXT (16 << 20) /* bytes of text after which a part ends, too */
-/*
- * Names are repeated with each element of an array, so a small hostile trace may have any amount of
- * text. An event may have LINE_MAX bytes of it; all of them TEXT_MIN, and TEXT_PER_BYTE for each
- * byte of their records.
- */
-#define LINE_MAX      ((uint64_t)1 << 20)
-#define TEXT_MIN      ((uint64_t)64 << 20)
-#define TEXT_PER_BYTE 1024
-#define MAX_SLICES    25000000 /* more are drawn coarsely: a browser could not hold them */
-#define COARSE	      65536    /* then, slices shorter than this part of the whole join others */
-#define N_BINS	      1024
-#define MAX_LOSSES    10000
-#define MAX_CPUS      4096
+#define MAX_SLICES 25000000 /* more are drawn coarsely: a browser could not hold them */
+#define COARSE	   65536    /* then, slices shorter than this part of the whole join others */
+#define N_BINS	   1024
+#define MAX_CPUS   4096
 
 enum state { RUNNING, READY, WAITING, BLOCKED, N_STATES };
 
@@ -52,51 +44,10 @@ struct known_thread {
 	int64_t tid, pid;
 };
 
-/* A flow: its number in the page. */
-struct flow {
-	struct ky_hnode node;
-	uint32_t stem, number;
-	uint64_t id;
-};
-
-struct async_slice {
-	struct ky_hnode node;
-	struct async_slice *below; /* owned: the same name and id, begun before; not in the table */
-	uint32_t name;
-	uint64_t id;
-	struct ky_track *track;
-	size_t lane;
-};
-
-struct loss {
-	int64_t from_ns, to_ns;
-	uint64_t n;
-	int64_t track; /* -1: of all */
-};
-
-/* The losses of a group, or of a stream that is a thread's own. */
-struct gap {
-	int64_t until_ns;      /* events were missing last */
-	KY_VEC(size_t) losses; /* numbers: report.cuts */
-	uint32_t track;	       /* 1 + number of that with the last event of the stream; 0: none */
-};
-
-/* By number of a group or a stream. */
-struct gaps {
-	struct gap *v; /* owned */
-	size_t n, cap;
-};
-
 /* The thread that a processor runs; known until events of a group are lost. */
 struct current {
 	struct ky_track *track; /* NULL: not known */
 	uint64_t n_group_losses;
-};
-
-/* Columns of the events of one part. */
-struct block {
-	struct ky_buf gaps, classes, tracks, lines;
-	uint64_t first, n;
 };
 
 struct report {
@@ -109,24 +60,15 @@ struct report {
 	struct ky_tracks tracks;
 	uint32_t states[N_STATES], mutex;
 	struct current current[MAX_CPUS];
-	struct ky_htab async;
-	struct ky_format format;
-	struct block block;
-	KY_VEC(struct loss) losses;
-	struct gaps group_gaps, stream_gaps;
-	KY_VEC(int64_t) cuts; /* by number of a loss: its begin */
-	uint64_t n_group_losses;
-	int64_t gap_ns; /* the latest of all: asynchronous spans may pass through any stream */
-	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
-	struct ky_htab flows, threads;
-	struct ky_buf flow_gaps, flow_names, flow_numbers, flow_tracks;
+	struct ky_htab async; /* open spans: report/async.h */
+	struct ky_event_list list;
+	struct ky_track_losses losses;
+	struct ky_htab threads;
+	struct ky_flows flows;
 	int64_t begin_ns, end_ns; /* of the events, since 1970 */
 	int64_t origin_ns;	  /* times are relative to it */
-	int64_t block_ns, flow_ns, last_ns;
-	uint64_t n, n_listed, n_total, n_steps;
-	uint32_t n_flows;
-	uint64_t text_left; /* bytes that events may still have */
-	uint64_t n_long;    /* events whose text was left out */
+	int64_t last_ns;
+	uint64_t n, n_total;
 	bool is_truncated;
 	int error;
 };
@@ -240,64 +182,13 @@ static const struct meaning *meaning_of(struct report *r, const struct ky_source
 
 /* --- tracks of events --- */
 
-/* Finds or makes the losses of a group or a stream. NULL: no memory. */
-static struct gap *get_gap(struct report *r, struct gaps *g, size_t number)
-{
-	while (g->n <= number) {
-		if (ky_vec_add(g, (struct gap){0}) < 0) {
-			r->error = -ENOMEM;
-			return NULL;
-		}
-	}
-	return &g->v[number];
-}
-
-static void deinit_gaps(struct gaps *g)
-{
-	for (size_t i = 0; i < g->n; i++)
-		ky_vec_deinit(&g->v[i].losses);
-	ky_vec_deinit(g);
-}
-
-/* Returns the number of the first loss of a group or a stream from a number on; or SIZE_MAX. */
-static size_t first_loss(const struct gaps *g, size_t number, size_t from)
-{
-	const struct gap *gap = number < g->n ? &g->v[number] : NULL;
-	size_t i;
-
-	ky_bisect(i, gap ? gap->losses.n : 0, k, gap->losses.v[k] < from);
-	return gap && i < gap->losses.n ? gap->losses.v[i] : SIZE_MAX;
-}
-
-/*
- * Cuts what was open in the track when records were lost since it was used last: an end behind them
- * may not belong to a begin before them. All tracks would be too many to do so at each loss.
- */
-static struct ky_track *apply_losses(struct report *r, struct ky_track *k)
-{
-	size_t from = k ? k->n_losses : r->cuts.n, first = SIZE_MAX, of_state = SIZE_MAX;
-
-	if (from == r->cuts.n)
-		return k;
-	if (k->kind == KY_TRACK_ASYNC)
-		first = from;
-	else if (k->kind == KY_TRACK_THREAD || k->kind == KY_TRACK_CPU)
-		first = KY_MIN(first_loss(&r->group_gaps, k->group, from),
-			first_loss(&r->stream_gaps, k->stream, from));
-	if (k->state)
-		of_state = first_loss(&r->group_gaps, k->state_group, from);
-	if (first != SIZE_MAX)
-		ky_track_cut(&r->tracks, k, r->cuts.v[first]);
-	if (of_state != SIZE_MAX)
-		ky_track_set_state(&r->tracks, k, 0, KY_MAX(r->cuts.v[of_state], k->state_ns));
-	k->n_losses = r->cuts.n;
-	return k;
-}
-
 static struct ky_track *get_track(
 	struct report *r, enum ky_track_kind kind, uint32_t host, int64_t pid, int64_t id)
 {
-	return apply_losses(r, ky_tracks_get(&r->tracks, kind, host, pid, id));
+	struct ky_track *k = ky_tracks_get(&r->tracks, kind, host, pid, id);
+
+	ky_track_losses_apply(&r->losses, &r->tracks, k);
+	return k;
 }
 
 static uint32_t text_of(struct report *r, const struct ky_source_event *e, const struct ky_field *f)
@@ -367,7 +258,7 @@ static struct ky_track *thread_track(
 static bool is_current_known(const struct report *r, int64_t cpu)
 {
 	return cpu >= 0 && cpu < MAX_CPUS && r->current[cpu].track &&
-	       r->current[cpu].n_group_losses == r->n_group_losses;
+	       r->current[cpu].n_group_losses == r->losses.n_of_groups;
 }
 
 /* Finds the track of an event: its thread's, else its processor's, else its stream's. */
@@ -381,8 +272,10 @@ static struct ky_track *track_of(struct report *r, const struct ky_source_event 
 		tid = ky_source_number(e, KY_FIELD_SPAN, -1);
 	if (e->class->is_kernel && cpu >= 0 && (tid == 0 || e->kind == KY_EVENT_SWITCH))
 		return cpu_track(r, e, cpu);
-	if (tid < 0 && is_current_known(r, cpu))
-		return apply_losses(r, r->current[cpu].track);
+	if (tid < 0 && is_current_known(r, cpu)) {
+		ky_track_losses_apply(&r->losses, &r->tracks, r->current[cpu].track);
+		return r->current[cpu].track;
+	}
 	if (tid >= 0)
 		return thread_track(r, e, pid, tid);
 	if (cpu >= 0)
@@ -402,17 +295,12 @@ static size_t bin_of(const struct report *r, int64_t ns)
 static void count_on_track(
 	struct report *r, struct ky_track *k, const struct ky_source_event *e, int64_t ns)
 {
-	const struct gap *of_group = get_gap(r, &r->group_gaps, e->group);
-	struct gap *of_stream = get_gap(r, &r->stream_gaps, e->stream);
-
-	if (!of_group || !of_stream)
+	if (ky_track_losses_use(&r->losses, k, e) < 0) {
+		r->error = -ENOMEM;
 		return;
-	of_stream->track = k->number + 1;
+	}
 	k->n_events++;
 	k->last_ns = ns;
-	k->stream = e->stream;
-	k->group = e->group;
-	k->gap_ns = KY_MAX(k->gap_ns, KY_MAX(of_group->until_ns, of_stream->until_ns));
 	if (!k->comm && k->kind != KY_TRACK_CPU)
 		k->comm = ky_source_text(r->source, e, KY_FIELD_PROCNAME);
 	if (r->n_total <= r->o->max_events)
@@ -461,79 +349,31 @@ static uint32_t name_of_pair(struct report *r, const struct ky_source_event *e)
 	return add_name(r, text);
 }
 
-static uint32_t hash_async(uint32_t name, uint64_t id)
-{
-	const uint64_t key[] = {name, id};
-
-	return ky_hash(key, sizeof(key));
-}
-
-/* The newest one. */
-static struct async_slice *find_async(struct report *r, uint32_t name, uint64_t id)
-{
-	for (struct ky_hnode *n = ky_htab_first(&r->async, hash_async(name, id)); n;
-		n = ky_htab_next(n)) {
-		struct async_slice *a = ky_container_of(n, struct async_slice, node);
-
-		if (a->name == name && a->id == id)
-			return a;
-	}
-	return NULL;
-}
-
 static void begin_async(struct report *r, const struct ky_source_event *e, int64_t pid, int64_t ns)
 {
-	struct async_slice *a = calloc(1, sizeof(*a));
-	uint64_t id = ky_source_id(e);
-	struct async_slice *below = find_async(r, e->class->base, id);
 	struct ky_track *k = get_track(r, KY_TRACK_ASYNC, e->host, pid, 0);
+	struct ky_async *a = k ? ky_async_begin(&r->async, e->class->base, ky_source_id(e)) : NULL;
 
-	if (!a || !k || ky_htab_add(&r->async, &a->node, hash_async(e->class->base, id)) < 0) {
-		free(a);
+	if (!a) {
 		r->error = -ENOMEM;
 		return;
 	}
-	if (below)
-		ky_htab_remove(&r->async, &below->node);
-	a->below = below;
-	a->name = e->class->base;
-	a->id = id;
-	a->track = k;
 	k->last_ns = ns;
 	k->group = e->group;
-	k->gap_ns = r->gap_ns;
+	k->gap_ns = r->losses.until_ns;
+	a->track = k;
 	a->lane = ky_track_open_lane(&r->tracks, k, a->name, ns);
 }
 
 static void end_async(struct report *r, const struct ky_source_event *e, int64_t ns)
 {
-	uint64_t id = ky_source_id(e);
-	struct async_slice *a = find_async(r, e->class->base, id);
+	_cleanup_free_ struct ky_async *a = ky_async_end(
+		&r->async, e->class->base, ky_source_id(e));
 
 	if (!a)
 		return;
 	ky_track_end_at(&r->tracks, a->track, a->lane, ns, 0);
 	a->track->last_ns = ns;
-	ky_htab_remove(&r->async, &a->node);
-	if (a->below) /* in the room that it leaves */
-		ky_htab_add(&r->async, &a->below->node, hash_async(a->name, id));
-	free(a);
-}
-
-static void drop_async(struct report *r)
-{
-	struct async_slice *a, *below;
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&r->async, i, n, tmp)
-	{
-		for (a = ky_container_of(n, struct async_slice, node); a; a = below) {
-			below = a->below;
-			free(a);
-		}
-	}
-	ky_htab_deinit(&r->async);
 }
 
 static enum state state_behind(int64_t prev_state)
@@ -567,7 +407,7 @@ static void switch_threads(struct report *r, const struct ky_source_event *e, in
 	}
 	k = next ? thread_track(r, e, -1, next) : NULL;
 	if (cpu >= 0 && cpu < MAX_CPUS)
-		r->current[cpu] = (struct current){k, r->n_group_losses};
+		r->current[cpu] = (struct current){k, r->losses.n_of_groups};
 	if (on)
 		ky_track_end(&r->tracks, on, 0, ns);
 	if (!k)
@@ -589,42 +429,15 @@ static void wake_thread(struct report *r, const struct ky_source_event *e, int64
 		set_state(r, e, k, r->states[READY], ns);
 }
 
-static void add_loss(struct report *r, const struct ky_source_event *e, int64_t track)
-{
-	int64_t from = clamp_time(r, e->begin_ns), to = clamp_time(r, e->ns);
-	struct loss l = {from, to, e->item ? e->item->lost.n : 0, track};
-
-	if (to < from || e->begin_ns > r->end_ns || e->ns < r->begin_ns)
-		return;
-	if (r->losses.n == MAX_LOSSES) {
-		struct loss *last = &r->losses.v[r->losses.n - 1];
-
-		last->from_ns = KY_MIN(last->from_ns, from);
-		last->to_ns = KY_MAX(last->to_ns, to);
-		last->n += l.n;
-		last->track = -1;
-	} else if (ky_vec_add(&r->losses, l) < 0) {
-		r->error = -ENOMEM;
-	}
-}
-
-/* Records of a stream are missing. A thread's own stream concerns its thread only. */
+/* Records of a stream are missing. */
 static void note_loss(struct report *r, const struct ky_source_event *e)
 {
-	int64_t until_ns = clamp_time(r, e->ns);
-	struct gap *gap = e->is_of_thread ? get_gap(r, &r->stream_gaps, e->stream)
-					  : get_gap(r, &r->group_gaps, e->group);
+	int64_t from_ns = clamp_time(r, e->begin_ns), to_ns = clamp_time(r, e->ns);
+	bool is_shown = to_ns >= from_ns && e->begin_ns <= r->end_ns && e->ns >= r->begin_ns;
 
-	if (!gap || ky_vec_add(&gap->losses, r->cuts.n) < 0 ||
-		ky_vec_add(&r->cuts, clamp_time(r, e->begin_ns)) < 0) {
+	if (ky_track_losses_add(&r->losses, e, from_ns, to_ns, is_shown) < 0)
 		r->error = -ENOMEM;
-		return;
-	}
-	gap->until_ns = KY_MAX(gap->until_ns, until_ns);
-	r->n_group_losses += !e->is_of_thread;
-	r->gap_ns = KY_MAX(r->gap_ns, until_ns);
-	drop_async(r);
-	add_loss(r, e, (int64_t)gap->track - 1);
+	ky_async_drop_all(&r->async);
 }
 
 static void add_counter(
@@ -643,46 +456,14 @@ static void add_counter(
 	k->n_events++;
 }
 
-/* Returns the number of a flow, which is new or known. */
-static uint32_t number_of_flow(struct report *r, uint32_t stem, uint64_t id)
-{
-	const uint64_t key[] = {stem, id};
-	uint32_t hash = ky_hash(key, sizeof(key));
-	struct flow *f;
-
-	for (struct ky_hnode *n = ky_htab_first(&r->flows, hash); n; n = ky_htab_next(n)) {
-		f = ky_container_of(n, struct flow, node);
-		if (f->stem == stem && f->id == id)
-			return f->number;
-	}
-	f = malloc(sizeof(*f));
-	if (!f || ky_htab_add(&r->flows, &f->node, hash) < 0) {
-		free(f);
-		r->error = -ENOMEM;
-		return 0;
-	}
-	f->stem = stem;
-	f->id = id;
-	return f->number = r->n_flows++;
-}
-
-static void drop_known(struct report *r)
-{
-	ky_htab_free_all(&r->threads, struct known_thread, node);
-	ky_htab_free_all(&r->flows, struct flow, node);
-}
-
 static void add_flow(struct report *r, const struct ky_source_event *e, const struct meaning *m,
 	const struct ky_track *k, int64_t ns)
 {
-	uint64_t id = ky_source_bits(e, m->flow);
+	const struct ky_flow_step step = {
+		m->name, m->stem, ky_source_bits(e, m->flow), k->number, ns};
 
-	ky_column_put(&r->flow_gaps, (uint64_t)(ns - r->flow_ns));
-	ky_column_put(&r->flow_names, m->name);
-	ky_column_put(&r->flow_numbers, number_of_flow(r, m->stem, id));
-	ky_column_put(&r->flow_tracks, k->number);
-	r->flow_ns = ns;
-	r->n_steps++;
+	if (ky_flows_add(&r->flows, &step) < 0)
+		r->error = -ENOMEM;
 }
 
 static void add_slices(
@@ -736,76 +517,12 @@ static void add_slices(
 
 /* --- lists of events --- */
 
-static void flush_block(struct report *r)
-{
-	struct block *b = &r->block;
-	struct ky_buf *const columns[] = {&b->gaps, &b->classes, &b->tracks};
-	size_t number = r->blocks.n / 2;
-	struct ky_buf part = {0};
-
-	if (!b->n)
-		return;
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
-		ky_column_put(&part, columns[i]->len);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++) {
-		ky_buf_append(&part, columns[i]->data, columns[i]->len);
-		if (columns[i]->error)
-			part.error = columns[i]->error;
-		columns[i]->len = 0;
-	}
-	ky_parts_add(r->parts, "e", number, &part);
-	ky_parts_add(r->parts, "p", number, &b->lines);
-	if (ky_vec_add(&r->blocks, b->first) < 0 || ky_vec_add(&r->blocks, b->n) < 0)
-		r->error = -ENOMEM;
-	b->n = 0;
-}
-
 /* Returns true for the events that are listed: all, or the first half and the last. */
 static bool is_listed(const struct report *r, uint64_t i)
 {
 	uint64_t half = r->o->max_events / 2;
 
 	return r->n_total <= r->o->max_events || i < half || i >= r->n_total - half;
-}
-
-/* Adds the fields of an event, unless they have too much text. */
-static void put_line(struct report *r, const struct ky_item *item)
-{
-	struct ky_buf *b = &r->block.lines;
-	size_t begin = b->len;
-
-	r->text_left += item->bits / 8 * TEXT_PER_BYTE;
-	b->max = begin + KY_MIN(r->text_left, LINE_MAX);
-	ky_format_fields(&r->format, b, item);
-	b->max = 0;
-	if (b->error == -EMSGSIZE) {
-		b->error = 0;
-		b->len = begin;
-		ky_buf_puts(b, "(too much text: left out)");
-		r->n_long++;
-	}
-	r->text_left -= KY_MIN(r->text_left, (uint64_t)(b->len - begin));
-	ky_buf_append(b, "\n", 1);
-}
-
-static void list_event(
-	struct report *r, const struct ky_source_event *e, const struct ky_track *k, int64_t ns)
-{
-	struct block *b = &r->block;
-
-	if (b->n == BLOCK || b->lines.len >= BLOCK_TEXT || (b->n && b->first + b->n != r->n))
-		flush_block(r);
-	if (!b->n) {
-		b->first = r->n;
-		r->block_ns = 0;
-	}
-	ky_column_put(&b->gaps, (uint64_t)KY_MAX(ns - r->block_ns, 0));
-	ky_column_put(&b->classes, meaning_of(r, e->class)->name);
-	ky_column_put(&b->tracks, k->number);
-	put_line(r, e->item);
-	r->block_ns = ns;
-	b->n++;
-	r->n_listed++;
 }
 
 static void add_event(struct report *r, const struct ky_source_event *e)
@@ -826,7 +543,11 @@ static void add_event(struct report *r, const struct ky_source_event *e)
 	count_on_track(r, k, e, ns);
 	add_slices(r, e, k, ns);
 	if (is_listed(r, r->n))
-		list_event(r, e, k, ns);
+		ky_event_list_add(&r->list, &(struct ky_listed_event){.item = e->item,
+						    .number = r->n,
+						    .name = meaning_of(r, e->class)->name,
+						    .track = k->number,
+						    .ns = ns});
 	r->n++;
 }
 
@@ -834,8 +555,9 @@ static void add_event(struct report *r, const struct ky_source_event *e)
 static void end_states(struct report *r)
 {
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
-		struct ky_track *k = apply_losses(r, r->tracks.all.v[i]);
+		struct ky_track *k = r->tracks.all.v[i];
 
+		ky_track_losses_apply(&r->losses, &r->tracks, k);
 		if (k->state)
 			ky_track_set_state(&r->tracks, k, 0, r->end_ns - r->origin_ns);
 	}
@@ -855,10 +577,10 @@ static int read_events(struct report *r)
 		else
 			add_event(r, &e);
 	}
-	flush_block(r);
+	ky_event_list_flush(&r->list);
 	end_states(r);
 	ky_tracks_finish(&r->tracks);
-	return n ? n : r->error ? r->error : r->tracks.error;
+	return n ? n : r->error || r->list.error ? -ENOMEM : r->tracks.error;
 }
 
 /* --- writing --- */
@@ -867,12 +589,13 @@ static void put_tracks(struct report *r)
 {
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
 		struct ky_track *k = r->tracks.all.v[i];
+		const struct ky_buf *times = &k->times;
 		struct ky_buf part = {0};
 
 		if (k->kind == KY_TRACK_COUNTER) {
-			ky_column_put(&part, k->times.len);
-			ky_buf_append(&part, k->times.data, k->times.len);
+			ky_columns_join(&part, &times, 1);
 			ky_buf_append(&part, k->values.data, k->values.len);
+			part.error = k->values.error ? k->values.error : part.error;
 			ky_parts_add(r->parts, "c", i, &part);
 		} else if (k->rows.n || k->states.n) {
 			ky_track_put(k, &part);
@@ -889,16 +612,11 @@ static void put_tracks(struct report *r)
 
 static void put_flows(struct report *r)
 {
-	struct ky_buf *const columns[] = {
-		&r->flow_gaps, &r->flow_names, &r->flow_numbers, &r->flow_tracks};
 	struct ky_buf part = {0};
 
-	if (!r->n_steps)
+	if (!r->flows.n_steps)
 		return;
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
-		ky_column_put(&part, columns[i]->len);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
-		ky_buf_append(&part, columns[i]->data, columns[i]->len);
+	ky_flows_put(&r->flows, &part);
 	ky_parts_add(r->parts, "f", 0, &part);
 }
 
@@ -952,15 +670,15 @@ static void put_lists(struct ky_buf *b, const struct report *r)
 		put_track(b, r, r->tracks.all.v[i]);
 	}
 	ky_buf_puts(b, "],\"losses\":[");
-	for (size_t i = 0; i < r->losses.n; i++) {
-		const struct loss *l = &r->losses.v[i];
+	for (size_t i = 0; i < r->losses.shown.n; i++) {
+		const struct ky_shown_loss *l = &r->losses.shown.v[i];
 
 		ky_buf_printf(b, "%s[%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRId64 "]",
 			i ? "," : "", l->from_ns, l->to_ns, l->n, l->track);
 	}
 	ky_buf_puts(b, "],\"blocks\":[");
-	for (size_t i = 0; i < r->blocks.n; i++)
-		ky_buf_printf(b, "%s%" PRIu64, i ? "," : "", r->blocks.v[i]);
+	for (size_t i = 0; i < r->list.blocks.n; i++)
+		ky_buf_printf(b, "%s%" PRIu64, i ? "," : "", r->list.blocks.v[i]);
 	ky_buf_puts(b, "]");
 }
 
@@ -984,9 +702,9 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		",\"discarded\":%" PRIu64 ",\"packets_lost\":%" PRIu64 ",\"damaged\":%" PRIu64
 		",\"flows\":%" PRIu64,
 		r->origin_ns, r->begin_ns - r->origin_ns, r->end_ns - r->origin_ns,
-		r->is_truncated ? "true" : "false", r->n, r->n_listed, r->tracks.n_slices,
+		r->is_truncated ? "true" : "false", r->n, r->list.n_listed, r->tracks.n_slices,
 		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
-		t->n_corrupt, r->n_steps);
+		t->n_corrupt, r->flows.n_steps);
 	if (r->o->findings) {
 		ky_buf_puts(&b, ",\"findings\":");
 		put_text(&b, r->o->findings);
@@ -1004,9 +722,11 @@ static int write_head(struct report *r, const struct ky_totals *t)
 
 static int write_data(struct report *r, struct ky_report_summary *ret)
 {
+	const struct ky_format format = {.safe = true, .symbols = r->o->symbols};
 	int e, finished;
 
 	r->parts = ky_parts_new(r->to);
+	ky_event_list_init(&r->list, r->parts, &format);
 	e = r->parts ? read_events(r) : -ENOMEM;
 	if (!e) {
 		put_tracks(r);
@@ -1017,8 +737,8 @@ static int write_data(struct report *r, struct ky_report_summary *ret)
 		return e ? e : finished;
 	ky_source_totals(r->source, &ret->totals);
 	ret->n_events = r->n;
-	ret->n_listed = r->n_listed;
-	ret->n_long = r->n_long;
+	ret->n_listed = r->list.n_listed;
+	ret->n_long = r->list.n_long;
 	ret->n_slices = r->tracks.n_slices;
 	ret->is_truncated = r->is_truncated;
 	return write_head(r, &ret->totals);
@@ -1050,18 +770,11 @@ static int prepare_report(struct report *r)
 
 static void free_report(struct report *r)
 {
-	struct ky_buf *const bufs[] = {&r->block.gaps, &r->block.classes, &r->block.tracks,
-		&r->block.lines, &r->flow_gaps, &r->flow_names, &r->flow_numbers, &r->flow_tracks};
-
-	for (size_t i = 0; i < KY_ARRAY_SIZE(bufs); i++)
-		ky_buf_deinit(bufs[i]);
-	drop_async(r);
-	drop_known(r);
-	ky_vec_deinit(&r->losses);
-	deinit_gaps(&r->group_gaps);
-	deinit_gaps(&r->stream_gaps);
-	ky_vec_deinit(&r->cuts);
-	ky_vec_deinit(&r->blocks);
+	ky_event_list_deinit(&r->list);
+	ky_async_drop_all(&r->async);
+	ky_flows_deinit(&r->flows);
+	ky_htab_free_all(&r->threads, struct known_thread, node);
+	ky_track_losses_deinit(&r->losses);
 	ky_tracks_deinit(&r->tracks);
 	ky_source_free(r->source);
 	ky_texts_deinit(&r->names);
@@ -1080,9 +793,6 @@ int ky_report_write_data(
 		return -ENOMEM;
 	r->o = o;
 	r->to = to;
-	r->format.safe = true;
-	r->format.symbols = o->symbols;
-	r->text_left = TEXT_MIN;
 	e = prepare_report(r);
 	if (!e)
 		e = write_data(r, ret_summary);

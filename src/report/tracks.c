@@ -56,13 +56,7 @@ static void put_row(const struct ky_row *r, struct ky_buf *part)
 	const struct ky_buf *const columns[] = {&r->gaps, &r->durations, &r->names};
 
 	ky_column_put(part, r->n);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
-		ky_column_put(part, columns[i]->len);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++) {
-		ky_buf_append(part, columns[i]->data, columns[i]->len);
-		if (columns[i]->error)
-			part->error = columns[i]->error;
-	}
+	ky_columns_join(part, columns, KY_ARRAY_SIZE(columns));
 }
 
 /* --- tracks --- */
