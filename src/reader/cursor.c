@@ -397,9 +397,9 @@ void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)
 			t.has_time = true;
 		}
 		t.n_events += w->n_events;
-		t.n_discarded += w->n_discarded;
+		t.n_discarded += w->losses.n_discarded;
 		t.n_packets += w->n_packets;
-		t.n_packets_lost += w->n_packets_lost;
+		t.n_packets_lost += w->losses.n_packets_lost;
 		t.n_corrupt += w->n_corrupt + (w->read_error != 0);
 		t.n_truncated += w->is_truncated;
 		t.is_doubtful |= w->is_doubtful || w->read_error;

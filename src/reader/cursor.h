@@ -7,6 +7,7 @@
 #define READER_CURSOR_H
 
 #include "reader/reader.h"
+#include "reader/walk.h"
 
 struct ky_cursor;
 

@@ -43,6 +43,18 @@ struct ky_decoder {
 	uint64_t role[KY_N_ROLES];
 };
 
+/* Returns true if the decoder has met a field of this role. */
+static inline bool ky_has_role(const struct ky_decoder *d, enum ky_role role)
+{
+	return d->have & 1u << role;
+}
+
+/* Returns the value of a role that was met, or other. */
+static inline uint64_t ky_role_or(const struct ky_decoder *d, enum ky_role role, uint64_t other)
+{
+	return ky_has_role(d, role) ? d->role[role] : other;
+}
+
 /*
  * Decodes one scope, which is a structure. Appends its values to out, which may be NULL. Returns 0,
  * -ENOMEM, or -EBADMSG if the bits do not match the layout; pos is then anywhere up to end.

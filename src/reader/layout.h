@@ -209,4 +209,10 @@ static inline struct ky_event_class *ky_stream_class_event(
 							  : ky_stream_class_event_slow(s, id);
 }
 
+/* Returns the time of a value of the class's clock, in nanoseconds; 0 if it has none. */
+static inline int64_t ky_stream_class_ns(const struct ky_stream_class *s, uint64_t clock)
+{
+	return s->clock ? ky_trace_clock_ns(s->clock, clock) : 0;
+}
+
 #endif

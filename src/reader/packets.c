@@ -48,8 +48,8 @@ static void describe_packet(
 		.n_bytes = head->packet_bits / 8,
 		.n_content_bytes = (head->content_bits + 7) / 8,
 		.n_discarded = ky_role_or(d, KY_ROLE_DISCARDED, 0)};
-	ret->has_times = clock && d->have & 1u << KY_ROLE_TIMESTAMP_BEGIN &&
-			 d->have & 1u << KY_ROLE_TIMESTAMP_END;
+	ret->has_times = clock && ky_has_role(d, KY_ROLE_TIMESTAMP_BEGIN) &&
+			 ky_has_role(d, KY_ROLE_TIMESTAMP_END);
 	if (!ret->has_times)
 		return;
 	ret->begin_ns = ky_trace_clock_ns(clock, d->role[KY_ROLE_TIMESTAMP_BEGIN]);
