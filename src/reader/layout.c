@@ -10,7 +10,7 @@
 #include <stdarg.h>
 
 #include "base/bisect.h"
-#include "reader/format.h"
+#include "reader/layout-parts.h"
 #include "reader/twins.h"
 
 #define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
@@ -413,13 +413,6 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	find_clock(c, node, type);
 }
 
-/* Plain numbers are at equal distances in an array, and nothing depends on them. */
-static bool is_plain(const struct ky_node *elem)
-{
-	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_mapped &&
-	       !elem->is_leb && elem->role == KY_ROLE_NONE;
-}
-
 static void build_array(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	const struct ky_type *e = type->elem;
@@ -441,7 +434,7 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 	node->is_blob = type->is_blob;
 	node->is_text = (e->kind == KY_TYPE_INT || e->kind == KY_TYPE_ENUM) && e->is_text &&
 			e->size == 8 && e->align == 8;
-	node->is_scalars = is_plain(node->children);
+	node->is_scalars = ky_node_is_plain(node->children);
 	node->is_text = node->is_text && node->is_scalars;
 	if (c->depth == 2 && is_uuid_of_packet(c, node))
 		node->role = KY_ROLE_UUID;
@@ -603,175 +596,6 @@ static struct ky_node *build_scope(struct compiler *c, int scope, const struct k
 	return c->scopes[scope];
 }
 
-/* --- what is shown --- */
-
-static void mark_shown(struct ky_node *node)
-{
-	bool any = !node->n;
-
-	for (uint32_t i = node->n; i-- > 0;) {
-		mark_shown(&node->children[i]);
-		any = any || node->children[i].is_shown;
-	}
-	switch ((enum ky_node_kind)node->kind) {
-	case KY_NODE_INT:
-		node->is_shown = node->is_shown || /* a shown field depends on it */
-				 (!node->is_mapped &&
-					 (node->role == KY_ROLE_NONE || node->role >= KY_ROLE_CPU));
-		break;
-	case KY_NODE_FLOAT:
-	case KY_NODE_STRING:
-		node->is_shown = true;
-		break;
-	default:
-		node->is_shown = any;
-	}
-	if (node->is_shown && node->depends_on)
-		node->depends_on->is_shown = true;
-	for (uint32_t i = 0; node->kind == KY_NODE_VARIANT && i < node->n; i++)
-		node->children[i].is_shown = any;
-}
-
-/* Makes the text before the value of a member. */
-static void make_lead(struct compiler *c, struct ky_node *node, const char *before)
-{
-	size_t before_len = strlen(before), name_len = strlen(node->name);
-	char *lead = alloc_layout(c, ky_align_up(before_len + name_len + 3, KY_LEAD_PAD), 1);
-
-	if (!lead)
-		return;
-	memcpy(lead, before, before_len);
-	memcpy(lead + before_len, node->name, name_len);
-	memcpy(lead + before_len + name_len, " = ", 3);
-	node->lead = lead;
-	node->lead_len = (uint32_t)(before_len + name_len + 3);
-}
-
-/* Makes the text before the value of a member in JSON, with the comma behind another member. */
-static void make_json_lead(struct compiler *c, struct ky_node *node)
-{
-	struct ky_buf text = {0};
-	char *lead;
-
-	ky_buf_puts(&text, ", ");
-	ky_format_json_string(&text, node->name, strlen(node->name));
-	ky_buf_puts(&text, ": ");
-	lead = text.error ? NULL
-			  : alloc_layout(c, ky_align_up(text.len, KY_LEAD_PAD) + KY_LEAD_PAD, 1);
-	if (lead) {
-		memcpy(lead, text.data, text.len);
-		node->json_lead = lead;
-		node->json_lead_len = (uint32_t)text.len;
-	} else if (!c->failed) {
-		fail_compiling(c, "no memory");
-	}
-	ky_buf_deinit(&text);
-}
-
-static void make_leads(struct compiler *c, struct ky_node *node)
-{
-	const char *before = " ";
-
-	for (uint32_t i = 0; i < node->n && !c->failed; i++) {
-		struct ky_node *child = &node->children[i];
-
-		make_leads(c, child);
-		if (node->kind != KY_NODE_STRUCT || !child->is_shown)
-			continue;
-		node->shown_begin = node->shown_end ? node->shown_begin : i;
-		node->shown_end = i + 1;
-		make_lead(c, child, before);
-		make_json_lead(c, child);
-		before = ", ";
-	}
-}
-
-static void mark_hidden(struct ky_node *node)
-{
-	node->is_shown = false;
-	for (uint32_t i = 0; i < node->n; i++)
-		mark_hidden(&node->children[i]);
-}
-
-/* --- what is quick to read --- */
-
-/*
- * Returns the size of a field that can be part of a run: whole bytes at any byte, without a role. 0
- * for others.
- */
-static uint64_t flat_bits(const struct ky_node *node)
-{
-	const struct ky_node *elem = node->kind == KY_NODE_ARRAY ? node->children : node;
-	uint64_t count = node->kind == KY_NODE_ARRAY ? node->count : 1;
-
-	if (!is_plain(elem) || elem->is_asked || elem->align != 8 || elem->size % 8 ||
-		node->align != 8 || node->role != KY_ROLE_NONE || !count || count > UINT32_MAX / 64)
-		return 0;
-	return count * elem->size;
-}
-
-/* Finds runs among a structure's members, from the last one. */
-static void find_runs(struct ky_node *node)
-{
-	struct ky_node *next = NULL;
-
-	for (uint32_t i = node->n; i-- > 0; next = &node->children[i]) {
-		struct ky_node *child = &node->children[i];
-
-		find_runs(child);
-		child->flat_bits = node->kind == KY_NODE_STRUCT ? flat_bits(child) : 0;
-		if (!child->flat_bits)
-			continue;
-		child->n_run = 1 + (next ? next->n_run : 0);
-		child->run_bits = child->flat_bits + (next ? next->run_bits : 0);
-	}
-}
-
-/* Adds the size of a scope to *bits, or sets KY_NO_BITS if it varies. */
-static void add_bits(uint64_t *bits, const struct ky_node *scope)
-{
-	if (!scope || *bits == KY_NO_BITS)
-		return;
-	if (scope->align > 8 || (scope->n && scope->children[0].n_run != scope->n))
-		*bits = KY_NO_BITS;
-	else if (scope->n)
-		*bits += scope->children[0].run_bits;
-}
-
-/* Recognizes struct { INT id; variant <id> { struct { INT time; } first; ... }; }. */
-static void find_short_head(struct ky_short_head *h, const struct ky_node *header)
-{
-	const struct ky_node *id, *variant, *option, *time;
-	const struct ky_segment *first;
-	unsigned bits;
-
-	if (!header || header->align < 8 || header->n != 2)
-		return;
-	id = &header->children[0];
-	variant = &header->children[1];
-	if (id->role != KY_ROLE_EVENT_ID || variant->kind != KY_NODE_VARIANT ||
-		variant->depends_on != id || !variant->choices->segments.n)
-		return;
-	first = &variant->choices->segments.v[0];
-	option = &variant->children[variant->choices->options[variant->choices->segments
-								      .indexes[first->first]]];
-	if (option->kind != KY_NODE_STRUCT || option->n != 1)
-		return;
-	time = &option->children[0];
-	bits = id->size + time->size;
-	if (time->kind != KY_NODE_INT || time->is_leb || id->is_leb || !time->is_clock ||
-		time->role != KY_ROLE_NONE || id->is_clock || id->is_signed || time->is_signed ||
-		id->big_endian || time->big_endian || id->size % option->align ||
-		(bits != 8 && bits != 16 && bits != 32 && bits != 64))
-		return;
-	*h = (struct ky_short_head){.bits = bits,
-		.align = header->align,
-		.lo = first->lo,
-		.hi = first->hi,
-		.id = id,
-		.time = time};
-}
-
 /* --- the trace --- */
 
 /* Completes a scope. All fields that may depend on its fields are compiled. */
@@ -779,9 +603,10 @@ static void finish_scope(struct compiler *c, struct ky_node *node)
 {
 	if (!node || c->failed)
 		return;
-	mark_shown(node);
-	make_leads(c, node);
-	find_runs(node);
+	ky_node_mark_shown(node);
+	if (ky_node_make_leads(node, &c->t->arena) < 0)
+		fail_compiling(c, "the metadata is too large");
+	ky_node_find_runs(node);
 	if (ky_twins_link(&c->t->names, node) < 0)
 		fail_compiling(c, "no memory");
 }
@@ -859,14 +684,14 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	if (c->failed)
 		return;
 	if (s->event_header)
-		mark_hidden(s->event_header);
-	find_short_head(&s->short_head, s->event_header);
+		ky_node_mark_hidden(s->event_header);
+	ky_node_find_short_head(&s->short_head, s->event_header);
 	for (size_t i = 0; i < n_events; i++) {
 		struct ky_event_class *e = &s->events[i];
 
-		add_bits(&e->body_bits, s->event_context);
-		add_bits(&e->body_bits, e->context);
-		add_bits(&e->body_bits, e->fields);
+		ky_node_add_bits(&e->body_bits, s->event_context);
+		ky_node_add_bits(&e->body_bits, e->context);
+		ky_node_add_bits(&e->body_bits, e->fields);
 	}
 }
 
@@ -891,123 +716,11 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 		first += n;
 	}
 	if (!c.failed && l->packet_header)
-		mark_hidden(l->packet_header);
+		ky_node_mark_hidden(l->packet_header);
 	l->n_slots = KY_MAX(c.max_slots, c.n_slots);
 	free(c.choices);
 	ky_names_deinit(&t->names);
 	return c.failed ? -EINVAL : 0;
-}
-
-struct show_choice {
-	enum ky_show (*show)(const void *arg, const char *name, unsigned base);
-	const void *arg;
-};
-
-static void choose_show(const struct show_choice *c, struct ky_node *n, const char *name)
-{
-	bool is_array = n && (n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE);
-
-	if (!n)
-		return;
-	if (n->kind == KY_NODE_INT && n->is_number) {
-		n->show = c->show(c->arg, name, n->base);
-		n->is_number = !n->show;
-	}
-	for (uint32_t i = 0; i < n->n && n->kind != KY_NODE_INT; i++)
-		choose_show(c, &n->children[i], is_array ? name : n->children[i].name);
-}
-
-void ky_layout_choose_show(struct ky_layout *l,
-	enum ky_show (*show)(const void *arg, const char *name, unsigned base), const void *arg)
-{
-	const struct show_choice c = {show, arg};
-
-	for (size_t i = 0; i < l->n_streams; i++) {
-		struct ky_stream_class *s = &l->streams[i];
-
-		choose_show(&c, s->event_context, "");
-		for (size_t k = 0; k < s->n_events; k++) {
-			choose_show(&c, s->events[k].context, "");
-			choose_show(&c, s->events[k].fields, "");
-		}
-	}
-}
-
-/* --- what is quick to print --- */
-
-static enum ky_step_kind int_step(const struct ky_node *n)
-{
-	static const enum ky_step_kind kinds[9] = {
-		[1] = KY_STEP_U8, [2] = KY_STEP_U16, [4] = KY_STEP_U32, [8] = KY_STEP_U64};
-	enum ky_step_kind kind = kinds[n->size / 8];
-
-	if (n->big_endian || n->base != 10 || !kind)
-		return KY_STEP_INT;
-	return n->is_signed ? kind + (KY_STEP_I8 - KY_STEP_U8) : kind;
-}
-
-/* Returns false if the member is none. */
-static bool make_step(struct ky_step *s, const struct ky_node *n)
-{
-	uint64_t bits = n->kind == KY_NODE_STRING || n->is_leb ? 0
-			: n->kind == KY_NODE_ARRAY	       ? n->flat_bits
-							       : n->size;
-
-	if (n->align != 8 || n->is_asked || n->is_clock || bits % 8 || bits / 8 > UINT32_MAX ||
-		(n->is_shown && KY_MAX(n->lead_len, n->json_lead_len) > UINT8_MAX))
-		return false;
-	*s = (struct ky_step){.kind = KY_STEP_HIDDEN,
-		.lead_len = (uint8_t)n->lead_len,
-		.json_lead_len = (uint8_t)n->json_lead_len,
-		.bytes = (uint32_t)(bits / 8),
-		.lead = n->lead,
-		.json_lead = n->json_lead,
-		.node = n};
-	if (!n->is_shown)
-		return bits;
-	if (n->kind == KY_NODE_INT && n->is_number)
-		s->kind = (uint8_t)int_step(n);
-	else if (n->kind == KY_NODE_FLOAT)
-		s->kind = KY_STEP_FLOAT;
-	else if (n->kind == KY_NODE_STRING && n->encoding == KY_UTF_8)
-		s->kind = KY_STEP_STRING;
-	else if (n->kind == KY_NODE_ARRAY && n->is_text && n->encoding == KY_UTF_8)
-		s->kind = KY_STEP_TEXT;
-	return s->kind != KY_STEP_HIDDEN && (bits || s->kind == KY_STEP_STRING);
-}
-
-static void find_steps(struct ky_node *scope, struct ky_arena *arena)
-{
-	struct ky_step *steps = scope && scope->n ? ky_arena_alloc(arena, scope->n * sizeof(*steps))
-						  : NULL;
-	uint32_t n = 0;
-
-	while (steps && n < scope->n && make_step(&steps[n], &scope->children[n]))
-		n++;
-	if (!steps || n < scope->n)
-		return;
-	scope->steps = steps;
-	scope->n_steps = n;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!steps[i].bytes) {
-			scope->step_bytes = 0;
-			return;
-		}
-		scope->step_bytes += steps[i].bytes;
-	}
-}
-
-void ky_layout_find_steps(struct ky_layout *l, struct ky_arena *arena)
-{
-	for (size_t i = 0; i < l->n_streams; i++) {
-		struct ky_stream_class *s = &l->streams[i];
-
-		find_steps(s->event_context, arena);
-		for (size_t k = 0; k < s->n_events; k++) {
-			find_steps(s->events[k].context, arena);
-			find_steps(s->events[k].fields, arena);
-		}
-	}
 }
 
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id)
