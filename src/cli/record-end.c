@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of `kymo record`: ends the sessions, and reports what was recorded, lost, left out, and
+ * why there is nothing.
+ */
+#include <inttypes.h>
+
+#include "cli/agents.h"
+#include "cli/crash.h"
+#include "cli/daemon.h"
+#include "cli/page.h"
+#include "cli/recording.h"
+#include "cli/report.h"
+#include "cli/with.h"
+
+/* Counts traced programs that the command started and that outlive it. */
+static size_t count_left(struct recording *rec, const struct kymo_value *session)
+{
+	const struct kymo_value *apps = kymo_value_get(session, "applications");
+	size_t n = 0;
+
+	for (size_t i = 0; i < kymo_value_count(apps); i++) {
+		int64_t pid = kymo_value_i64(kymo_value_get(kymo_value_at(apps, i), "pid"));
+
+		if (pid > 0 && pid != rec->child.pid &&
+			(kill((pid_t)pid, 0) == 0 || errno == EPERM))
+			n++;
+	}
+	return n;
+}
+
+/* Returns the number of events of the command's programs that a rule matched. */
+static uint64_t count_matched(const struct kymo_value *session)
+{
+	const struct kymo_value *channel = kymo_value_at(kymo_value_get(session, "channels"), 0);
+	const struct kymo_value *rules = kymo_value_get(channel, "rules");
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < kymo_value_count(rules); i++)
+		n += kymo_value_u64(kymo_value_get(kymo_value_at(rules, i), "matched"));
+	return n;
+}
+
+/* Explains why there is not a single event. */
+static void explain_nothing(const struct recording *rec, const struct kymo_value *session)
+{
+	uint64_t matched = count_matched(session);
+
+	if (agents_are_meant(rec->cli))
+		fputs("  no message of these loggers came: does the program import lttngust, or use LTTng's handler for Java, and does the logger's own level let messages pass?\n",
+			stderr);
+	else if (cli_get(rec->cli, "filter"))
+		fputs("  none of its events passed --filter, or none has the fields that it names\n",
+			stderr);
+	else if (matched)
+		fprintf(stderr,
+			"  its programs have %" PRIu64 " such event%s, but did not reach %s\n",
+			matched, matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them");
+	else if (ky_switch_is_on("KYMO_OFF"))
+		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
+	else if (cli_get(rec->cli, "loglevel") || cli_get(rec->cli, "loglevel-only"))
+		fputs("  its programs have no event of such a level, or none at all: without --loglevel all are recorded\n",
+			stderr);
+	else if (cli_get(rec->cli, "with"))
+		fputs("  no such event came from the libraries of --with: the programs have none, or could not get the libraries (static, setuid, environment dropped)\n",
+			stderr);
+	else if (cli_get(rec->cli, "event") && !strncmp(cli_get(rec->cli, "event"), "kymo_", 5))
+		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
+			stderr);
+	else if (cli_get(rec->cli, "event"))
+		fputs("  its programs have no event that matches --event, 'PROVIDER:NAME' with '*' for any letters: without it all are recorded, and 'kymo "
+		      "stat' shows their names\n",
+			stderr);
+	else
+		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that "
+		      "any program makes, '--with=libc'\n"
+		      "  or they are static or setuid, find no libkymo of their kind, started when the command had ended, or run "
+		      "as another user, whom only root's 'kymo create' records\n",
+			stderr);
+}
+
+/* Returns true if the trace of a session, or a snapshot, has all that was to be in it. */
+static bool is_complete(const struct kymo_value *written)
+{
+	return !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+	       !kymo_value_u64(kymo_value_get(written, "unwritten")) &&
+	       !*kymo_value_string(kymo_value_get(written, "error"));
+}
+
+/* Returns true for --no-summary and --quiet if nothing is missing. */
+static bool is_quiet(const struct recording *rec, const struct kymo_value *written)
+{
+	return rec->cli->quiet && is_complete(written) && is_complete(record_kernel_session(rec));
+}
+
+/* Prints what root's daemon has recorded. */
+static void print_kernel(struct recording *rec)
+{
+	const struct kymo_value *session = record_kernel_session(rec);
+	struct ky_buf counts = {0};
+
+	if (!session)
+		return;
+	cli_format_counts(&counts, session);
+	cli_warn(rec->cli, "of the kernel: %s", counts.data ? counts.data : "");
+	cli_report_losses(stderr, rec->cli, session, "kymo record");
+	ky_buf_deinit(&counts);
+}
+
+/* Reports that a buffer has overwritten events of the seconds that --seconds wants. */
+static void print_reach(const struct kymo_value *before)
+{
+	const struct kymo_value *channel = kymo_value_at(kymo_value_get(before, "channels"), 0);
+	double wanted = (double)cli_number(before, "seconds");
+	double reach = (double)cli_number(channel, "reach_shortest_ns") / 1e9;
+
+	if (reach > 0 && reach < wanted)
+		fprintf(stderr,
+			"  the busiest buffer reached back %.3g s, less than %g s: it needs some seconds to grow (--subbuf-size and --num-subbuf set its first size), or a larger --burst-size\n",
+			reach, wanted);
+}
+
+/* Returns true if there are warnings other than the one that says that no event matches '*'. */
+static bool has_reasons(const struct kymo_value *session, const struct kymo_value *warnings)
+{
+	return kymo_value_count(warnings) > (count_matched(session) ? 0 : 1);
+}
+
+/*
+ * before: the session before it was destroyed; written: the object with the counts: the session, or
+ * its snapshot. explained: warnings follow that say why there is no event.
+ */
+static void print_summary(struct recording *rec, const struct kymo_value *before,
+	const struct kymo_value *session, const struct kymo_value *written, bool explained)
+{
+	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
+		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
+	const char *how = cli_has(rec->cli, "explain") ? "explain" : "view";
+	struct ky_buf counts = {0}, dir = {0};
+
+	if (is_quiet(rec, written) || rec->cli->json)
+		return;
+	if (!*rec->output)
+		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
+	else
+		cli_format_counts(&counts, written);
+	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
+	cli_report_losses(stderr, rec->cli, written, "kymo record");
+	print_reach(before);
+	print_kernel(rec);
+	ky_buf_put_word(&dir, rec->output);
+	if (nothing && !explained)
+		explain_nothing(rec, session);
+	else if (!nothing)
+		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
+	ky_buf_deinit(&counts);
+	ky_buf_deinit(&dir);
+}
+
+static void report_failure(struct recording *rec, const struct kymo_value *reply)
+{
+	const char *shm_path = cli_get(rec->cli, "shm-path");
+
+	if (reply)
+		cli_warn(rec->cli, "the recording could not be completed: %s",
+			kymo_reply_error(reply));
+	else
+		cli_warn(rec->cli,
+			"the session daemon ended during the recording: the trace in %s may lack its last events%s%s",
+			rec->output, shm_path ? "; if it does, 'kymo recover' adds them from " : "",
+			shm_path ? shm_path : "");
+}
+
+/* Writes the page of the trace beside it. If that fails, it is reported, and the path is "". */
+static void write_report(struct recording *rec, char *ret_path, size_t size)
+{
+	bool json = rec->cli->json, is_written;
+
+	rec->cli->json = false; /* a failure is not the result of this command */
+	is_written = snprintf(ret_path, size, "%s.html", rec->output) < (int)size &&
+		     cli_page_of_trace(rec->cli, ret_path, rec->output) == CLI_OK;
+	rec->cli->json = json;
+	if (!is_written)
+		*ret_path = '\0';
+	else if (!json && !rec->cli->quiet)
+		cli_warn(rec->cli, "look at it with a browser: %s", ret_path);
+}
+
+static void print_object(struct recording *rec, const struct kymo_value *session,
+	const struct kymo_value *written, const struct kymo_value *warnings, const char *report,
+	int exit_code, size_t left)
+{
+	static const char *const numbers[] = {
+		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
+	_cleanup_value_ struct kymo_value *v = kymo_value_new();
+
+	if (!rec->cli->json)
+		return;
+	kymo_value_set_bool(v, "ok", written != NULL);
+	kymo_value_set_u64(v, "exit_code", (uint64_t)exit_code);
+	kymo_value_set_u64(v, "still_running", left);
+	kymo_value_set_string(v, "output", rec->output);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && written; i++)
+		kymo_value_set_u64(
+			v, numbers[i], kymo_value_u64(kymo_value_get(written, numbers[i])));
+	if (rec->flights.ctl)
+		kymo_value_set_u64(v, "snapshots", rec->flights.n_written);
+	if (session)
+		kymo_value_set(v, "session", session);
+	if (rec->kernel)
+		kymo_value_set(v, "kernel", record_kernel_session(rec));
+	if (warnings)
+		kymo_value_set(v, "warnings", warnings);
+	if (*report)
+		kymo_value_set_string(v, "report", report);
+	if (!written)
+		kymo_value_set_string(
+			v, "error", "the session daemon did not complete the recording");
+	cli_result(rec->cli, v);
+}
+
+/* Returns whether the signal means that something went wrong, and not that somebody ended it. */
+static bool is_crash(int signal)
+{
+	static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP,
+		SIGKILL, SIGXCPU, SIGXFSZ};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(signals); i++)
+		if (signals[i] == signal)
+			return true;
+	return false;
+}
+
+static void report_crashes(struct recording *rec, const struct kymo_value *session)
+{
+	const struct kymo_value *deaths = kymo_value_get(session, "deaths");
+	char name[32];
+
+	for (size_t i = 0; i < kymo_value_count(deaths) && !rec->cli->json; i++) {
+		const struct kymo_value *d = kymo_value_at(deaths, i);
+		struct crash c = {.name = kymo_value_string(kymo_value_get(d, "name")),
+			.vpid = kymo_value_i64(kymo_value_get(d, "vpid")),
+			.signal = (int)kymo_value_i64(kymo_value_get(d, "signal")),
+			.dumped = kymo_value_bool(kymo_value_get(d, "dumped_core"))};
+
+		if (is_crash(c.signal) && rec->flights.ctl)
+			cli_warn(rec->cli, "%s (pid %" PRId64 ") ended by %s", c.name, c.vpid,
+				cli_signal_name(name, sizeof(name), c.signal));
+		else if (is_crash(c.signal))
+			cli_report_crash(rec->cli, &c, rec->output);
+	}
+}
+
+/* Takes a snapshot if requested. *ret_reply is NULL if the daemon did not reply. */
+static void take_snapshot(struct recording *rec, struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
+
+	if (!params || !cli_has(rec->cli, "snapshot") || rec->flights.ctl)
+		return;
+	kymo_value_set_string(params, "output", rec->output);
+	kymo_ctl_call(rec->daemon.ctl, "snapshot", params, ret_reply);
+}
+
+/* Returns false for kernel events or samples alone: programs need not have any event then. */
+static bool wants_programs(const struct recording *rec)
+{
+	return cli_has(rec->cli, "with") ||
+	       !(record_wants_kernel(rec) || cli_has(rec->cli, "sample"));
+}
+
+void record_finish(struct recording *rec, int exit_code)
+{
+	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
+	const struct kymo_value *session = NULL, *written, *warnings;
+	char path[PATH_MAX] = "";
+	bool flies = rec->flights.ctl, explained;
+	size_t left = 0;
+
+	if (params)
+		kymo_value_set_bool(params, "without_losses",
+			!cli_has(rec->cli, "snapshot")); /* the summary has them */
+	if (kymo_ctl_call(rec->daemon.ctl, "status", params, &status) == 0)
+		left = count_left(rec, kymo_value_get(status, "session"));
+	warnings = kymo_value_get(status, "warnings");
+	record_end_kernel(rec);
+	take_snapshot(rec, &snapshot);
+	flights_settle(&rec->flights, rec->daemon.ctl);
+	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
+		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
+	explained = has_reasons(session, warnings);
+	written = cli_has(rec->cli, "snapshot") && !flies ? kymo_value_get(snapshot, "snapshot")
+							  : session;
+	if (left)
+		cli_warn(rec->cli,
+			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
+			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
+	if (!session)
+		rec->new_output = false; /* the consumer may still write the trace */
+	if (rec->new_output && rmdir(rec->output) == 0)
+		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
+	if (session && written && !flies)
+		print_summary(rec, kymo_value_get(status, "session"), session, written, explained);
+	else if (!session || !written)
+		report_failure(rec, session ? snapshot : reply);
+	/*
+	 * Warns of events that were left out, also with --no-summary: nobody would notice their
+	 * absence from a trace that has others.
+	 */
+	if (session && !rec->cli->json && !flies &&
+		((kymo_value_u64(kymo_value_get(written, "recorded")) && wants_programs(rec)) ||
+			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
+			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") || explained))
+		cli_report_warnings(stderr, rec->cli, warnings);
+	report_crashes(rec, session);
+	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
+		write_report(rec, path, sizeof(path));
+	print_object(rec, session, written, warnings, path, exit_code, left);
+}
