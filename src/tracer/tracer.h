@@ -271,7 +271,10 @@ void tracer_events_reset(void);
 /* left-out.c: returns entry i, if there is one. Takes no lock. */
 bool tracer_left_out_get(uint32_t i, struct ky_app_left_out *ret_message);
 
-/* sets.c; all are called under the lock, which stop and drop release while they wait */
+/*
+ * sets.c, set-hooks.c, set-memory.c; all are called under the lock, which stop and drop release
+ * while they wait
+ */
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
 void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
