@@ -44,8 +44,8 @@ static struct {
 } real;
 
 static const struct preload_symbol symbols[] = {
-	{"sigaction", (void **)&real.sigaction},
-	{"signal", (void **)&real.signal},
+	PRELOAD_SYMBOL(sigaction),
+	PRELOAD_SYMBOL(signal),
 };
 
 /*
@@ -68,10 +68,12 @@ static PRELOAD_TLS struct {
 	volatile size_t n; /* frames from there on */
 } search;
 
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
+
 static bool has_signal_functions(void)
 {
-	return preload_likely(__atomic_load_n((void **)&real.signal, __ATOMIC_RELAXED)) ||
-	       preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]));
+	return preload_have(&functions, &searching);
 }
 
 /* Guard `chosen` while all signals are blocked. */

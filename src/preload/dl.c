@@ -23,23 +23,19 @@ static struct {
 } real;
 
 static const struct preload_symbol symbols[] = {
-	{"dlopen", (void **)&real.dlopen},
-	{"dlclose", (void **)&real.dlclose},
+	PRELOAD_SYMBOL(dlopen),
+	PRELOAD_SYMBOL(dlclose),
 #if HAVE_DLMOPEN
-	{"dlmopen", (void **)&real.dlmopen},
+	PRELOAD_SYMBOL(dlmopen),
 #endif
 };
 
-static bool found;
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
 
 static bool has_dl_functions(void)
 {
-	/* Threads that search at the same time find the same. Pairs with the acquire. */
-	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
-		__atomic_store_n(&found,
-			preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])),
-			__ATOMIC_RELEASE);
-	return found;
+	return preload_have(&functions, &searching);
 }
 
 /* Returns the address at which the object is loaded; 0 if it is not. */
@@ -173,9 +169,12 @@ static void *open_for_caller(const struct request *q)
 
 static void *open_object(const struct request *q)
 {
-	void *handle = has_dl_functions() ? open_for_caller(q) : NULL;
+	void *handle;
 
-	return handle || !found ? handle : open_path(q, q->path, q->flags);
+	if (!has_dl_functions())
+		return NULL;
+	handle = open_for_caller(q);
+	return handle ? handle : open_path(q, q->path, q->flags);
 }
 
 PRELOAD_EXPORT void *dlopen(const char *path, int flags)

@@ -24,28 +24,23 @@ static struct {
 } real;
 
 static const struct preload_symbol symbols[] = {
-	{"setuid", (void **)&real.setuid},
-	{"setgid", (void **)&real.setgid},
-	{"seteuid", (void **)&real.seteuid},
-	{"setegid", (void **)&real.setegid},
-	{"setreuid", (void **)&real.setreuid},
-	{"setregid", (void **)&real.setregid},
-	{"setresuid", (void **)&real.setresuid},
-	{"setresgid", (void **)&real.setresgid},
-	{"pthread_setname_np", (void **)&real.pthread_setname_np},
+	PRELOAD_SYMBOL(setuid),
+	PRELOAD_SYMBOL(setgid),
+	PRELOAD_SYMBOL(seteuid),
+	PRELOAD_SYMBOL(setegid),
+	PRELOAD_SYMBOL(setreuid),
+	PRELOAD_SYMBOL(setregid),
+	PRELOAD_SYMBOL(setresuid),
+	PRELOAD_SYMBOL(setresgid),
+	PRELOAD_SYMBOL(pthread_setname_np),
 };
 
-static bool found;
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
 
-/* Returns false if the C library lacks one of them. */
 static bool has_identity_functions(void)
 {
-	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
-		return true;
-	/* Release: pairs with the load. Threads that search at the same time find the same. */
-	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
-		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
-	return found;
+	return preload_have(&functions, &searching);
 }
 
 static int absent(void)

@@ -25,9 +25,6 @@
 static char arena[ARENA_SIZE] __attribute__((aligned(4096)));
 static size_t arena_used;
 
-static bool found;
-static PRELOAD_TLS bool finding;
-
 static struct {
 	void *(*malloc)(size_t size);
 	void *(*calloc)(size_t nmemb, size_t size);
@@ -43,37 +40,26 @@ static struct {
 } real;
 
 static const struct preload_symbol symbols[] = {
-	{"malloc", (void **)&real.malloc},
-	{"calloc", (void **)&real.calloc},
-	{"realloc", (void **)&real.realloc},
-	{"free", (void **)&real.free},
-	{"posix_memalign", (void **)&real.posix_memalign},
-	{"memalign", (void **)&real.memalign},
-	{"aligned_alloc", (void **)&real.aligned_alloc},
-	{"valloc", (void **)&real.valloc},
+	PRELOAD_SYMBOL(malloc),
+	PRELOAD_SYMBOL(calloc),
+	PRELOAD_SYMBOL(realloc),
+	PRELOAD_SYMBOL(free),
+	PRELOAD_SYMBOL(posix_memalign),
+	PRELOAD_SYMBOL(memalign),
+	PRELOAD_SYMBOL(aligned_alloc),
+	PRELOAD_SYMBOL(valloc),
 #if HAVE_PVALLOC
-	{"pvalloc", (void **)&real.pvalloc},
+	PRELOAD_SYMBOL(pvalloc),
 #endif
 };
 
-static __attribute__((cold, noinline)) bool has_allocator_slow(void)
-{
-	if (finding)
-		return false;
-	finding = true;
-	/*
-	 * Release: pairs with has_allocator(). Threads that search at the same time find the same.
-	 */
-	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
-		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
-	finding = false;
-	return found;
-}
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
 
 /* Returns false while this thread searches for the real functions: use the arena. */
 static inline bool has_allocator(void)
 {
-	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || has_allocator_slow();
+	return preload_have(&functions, &searching);
 }
 
 static bool in_arena(const void *ptr)

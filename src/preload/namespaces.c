@@ -14,14 +14,16 @@ static struct {
 } real;
 
 static const struct preload_symbol symbols[] = {
-	{"setns", (void **)&real.setns},
-	{"unshare", (void **)&real.unshare},
+	PRELOAD_SYMBOL(setns),
+	PRELOAD_SYMBOL(unshare),
 };
 
-/* Returns false if the C library lacks one of them. */
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
+
 static bool has_namespace_functions(void)
 {
-	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
+	if (preload_have(&functions, &searching))
 		return true;
 	errno = ENOSYS;
 	return false;
@@ -29,8 +31,11 @@ static bool has_namespace_functions(void)
 
 PRELOAD_EXPORT int setns(int fd, int type)
 {
-	int result = has_namespace_functions() ? real.setns(fd, type) : -1;
+	int result;
 
+	if (!has_namespace_functions())
+		return -1;
+	result = real.setns(fd, type);
 	if (result < 0 && kymo_app_threads_end()) {
 		result = real.setns(fd, type);
 		kymo_app_threads_start();
@@ -40,8 +45,11 @@ PRELOAD_EXPORT int setns(int fd, int type)
 
 PRELOAD_EXPORT int unshare(int flags)
 {
-	int result = has_namespace_functions() ? real.unshare(flags) : -1;
+	int result;
 
+	if (!has_namespace_functions())
+		return -1;
+	result = real.unshare(flags);
 	if (result < 0 && kymo_app_threads_end()) {
 		result = real.unshare(flags);
 		kymo_app_threads_start();

@@ -68,13 +68,44 @@ static inline int preload_changed(int result)
 struct preload_symbol {
 	const char *name;
 	void **function;
+	const char *version; /* preferred to the default version; NULL: none is */
+	bool is_optional;    /* an old C library may lack it: its pointer is NULL then */
 };
 
+/* The entry of a function whose pointer is a member of `real`. */
+#define PRELOAD_SYMBOL(symbol, ...)                                                                \
+	{                                                                                          \
+		.name = #symbol, .function = (void **)&real.symbol, ##__VA_ARGS__                  \
+	}
+
+/* The real functions of some wrappers: those that come next after this library's. */
+struct preload_functions {
+	const struct preload_symbol *symbols;
+	size_t n;
+	void (*prepare)(void); /* called before the first of them is used; or NULL */
+	bool are_found;
+};
+
+#define PRELOAD_FUNCTIONS(list)                                                                    \
+	{                                                                                          \
+		.symbols = (list), .n = sizeof(list) / sizeof((list)[0])                           \
+	}
+
+/* preload_have(), if they were not found yet. */
+bool preload_find(struct preload_functions *functions, bool *searching);
+
 /*
- * Finds the functions that come next after this library's. Returns false if one of n is missing.
- * Preserves errno.
+ * Returns true if the functions are found, and finds them first: a wrapper may be called before any
+ * constructor. Returns false if the C library lacks one of them, and while this thread searches for
+ * them, because the search may call wrappers. searching: a variable of the thread for these
+ * functions. Preserves errno.
  */
-bool preload_find(const struct preload_symbol *symbols, size_t n);
+static inline bool preload_have(struct preload_functions *functions, bool *searching)
+{
+	/* Acquire: pairs with preload_find(). */
+	return preload_likely(__atomic_load_n(&functions->are_found, __ATOMIC_ACQUIRE)) ||
+	       preload_find(functions, searching);
+}
 
 /* syscall(), with as many arguments as there can be. */
 typedef long preload_syscall_fn(long number, long a, long b, long c, long d, long e, long f);

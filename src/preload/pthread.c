@@ -22,9 +22,6 @@
 
 #include "preload/preload.h"
 
-static bool found;
-static PRELOAD_TLS bool finding;
-
 typedef const struct timespec *deadline;
 
 /* Each function, and its parameters. */
@@ -40,10 +37,6 @@ typedef const struct timespec *deadline;
 	F(pthread_rwlock_trywrlock, pthread_rwlock_t *)                                            \
 	F(pthread_rwlock_timedwrlock, pthread_rwlock_t *, deadline)                                \
 	F(pthread_rwlock_unlock, pthread_rwlock_t *)                                               \
-	F(pthread_cond_wait, pthread_cond_t *, pthread_mutex_t *)                                  \
-	F(pthread_cond_timedwait, pthread_cond_t *, pthread_mutex_t *, deadline)                   \
-	F(pthread_cond_signal, pthread_cond_t *)                                                   \
-	F(pthread_cond_broadcast, pthread_cond_t *)                                                \
 	F(pthread_barrier_wait, pthread_barrier_t *)                                               \
 	F(sem_wait, sem_t *)                                                                       \
 	F(sem_trywait, sem_t *)                                                                    \
@@ -57,6 +50,21 @@ typedef const struct timespec *deadline;
 	F(cnd_timedwait, cnd_t *, mtx_t *, deadline)                                               \
 	F(cnd_signal, cnd_t *)                                                                     \
 	F(cnd_broadcast, cnd_t *)
+
+/*
+ * x86: the functions of conditions have an older version, for another layout of them, which only
+ * programs of before 2003 use.
+ */
+#if defined(__x86_64__)
+#define CONDITION_VERSION "GLIBC_2.3.2"
+#else
+#define CONDITION_VERSION NULL
+#endif
+#define CONDITION_FUNCTIONS(F)                                                                     \
+	F(pthread_cond_wait, pthread_cond_t *, pthread_mutex_t *)                                  \
+	F(pthread_cond_timedwait, pthread_cond_t *, pthread_mutex_t *, deadline)                   \
+	F(pthread_cond_signal, pthread_cond_t *)                                                   \
+	F(pthread_cond_broadcast, pthread_cond_t *)
 
 #if HAVE_CLOCKLOCK
 #define OPTIONAL_FUNCTIONS(F)                                                                      \
@@ -72,16 +80,19 @@ typedef const struct timespec *deadline;
 static struct {
 #define POINTER(function, ...) int (*function)(__VA_ARGS__);
 	FUNCTIONS(POINTER)
+	CONDITION_FUNCTIONS(POINTER)
 	OPTIONAL_FUNCTIONS(POINTER)
 #undef POINTER
 } real;
 
-#define SYMBOL(function, ...) {#function, (void **)&real.function},
-static const struct preload_symbol symbols[] = {FUNCTIONS(SYMBOL)};
-#if HAVE_CLOCKLOCK
-static const struct preload_symbol optional[] = {OPTIONAL_FUNCTIONS(SYMBOL)};
-#endif
-#undef SYMBOL
+/* clang-format off */
+#define SYMBOL(function, ...)    PRELOAD_SYMBOL(function),
+#define CONDITION(function, ...) PRELOAD_SYMBOL(function, .version = CONDITION_VERSION),
+#define OPTIONAL(function, ...)  PRELOAD_SYMBOL(function, .is_optional = true),
+static const struct preload_symbol symbols[] = {
+	FUNCTIONS(SYMBOL) CONDITION_FUNCTIONS(CONDITION) OPTIONAL_FUNCTIONS(OPTIONAL)
+};
+/* clang-format on */
 
 /*
  * The tracer's addresses. They are found in time: the tracer locks a mutex before it enables the
@@ -104,46 +115,14 @@ static int is_tracer_object(struct dl_phdr_info *info, size_t size, void *unused
 	return 1;
 }
 
-/*
- * x86: the functions of conditions have an older version, for another layout of them, which only
- * programs of before 2003 use.
- */
-static void find_conditions(void)
+static void find_tracer(void)
 {
-#if defined(__x86_64__) && defined(__GLIBC__)
-	static const struct preload_symbol conditions[] = {
-		{"pthread_cond_wait", (void **)&real.pthread_cond_wait},
-		{"pthread_cond_timedwait", (void **)&real.pthread_cond_timedwait},
-		{"pthread_cond_signal", (void **)&real.pthread_cond_signal},
-		{"pthread_cond_broadcast", (void **)&real.pthread_cond_broadcast},
-	};
-
-	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
-		void *f = dlvsym(RTLD_NEXT, conditions[i].name, "GLIBC_2.3.2");
-
-		if (f)
-			__atomic_store_n(conditions[i].function, f, __ATOMIC_RELAXED);
-	}
-#endif
+	dl_iterate_phdr(is_tracer_object, NULL);
 }
 
-static __attribute__((cold, noinline)) bool has_lock_functions_slow(void)
-{
-	if (finding)
-		return false;
-	finding = true;
-#if HAVE_CLOCKLOCK
-	preload_find(optional, sizeof(optional) / sizeof(optional[0]));
-#endif
-	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]))) {
-		find_conditions();
-		dl_iterate_phdr(is_tracer_object, NULL);
-		/* Release: pairs with has_lock_functions(). */
-		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
-	}
-	finding = false;
-	return found;
-}
+static struct preload_functions functions = {
+	.symbols = symbols, .n = sizeof(symbols) / sizeof(symbols[0]), .prepare = find_tracer};
+static PRELOAD_TLS bool searching;
 
 /*
  * Returns false while this thread searches for the real functions, which itself locks a mutex. That
@@ -152,8 +131,7 @@ static __attribute__((cold, noinline)) bool has_lock_functions_slow(void)
  */
 static inline bool has_lock_functions(void)
 {
-	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) ||
-	       has_lock_functions_slow();
+	return preload_have(&functions, &searching);
 }
 
 static inline bool by_tracer(const void *caller)

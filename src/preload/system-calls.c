@@ -14,31 +14,23 @@
 
 #include "preload/preload.h"
 
-static int (*real_prctl)(int option, ...);
-/* <unistd.h> declares it with variable arguments: those could not be passed on. */
-static preload_syscall_fn *real_syscall;
+static struct {
+	int (*prctl)(int option, ...);
+	/* <unistd.h> declares it with variable arguments: those could not be passed on. */
+	preload_syscall_fn *syscall;
+} real;
 
 static const struct preload_symbol symbols[] = {
-	{"prctl", (void **)&real_prctl},
-	{"syscall", (void **)&real_syscall},
+	PRELOAD_SYMBOL(prctl),
+	PRELOAD_SYMBOL(syscall),
 };
 
-static bool found;
-static PRELOAD_TLS bool finding;
+static struct preload_functions functions = PRELOAD_FUNCTIONS(symbols);
+static PRELOAD_TLS bool searching;
 
-/* Returns false if one is missing, and while this thread searches for them. */
-static bool has_functions(void)
+static bool has_call_functions(void)
 {
-	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
-		return true;
-	if (finding)
-		return false;
-	finding = true;
-	/* Release: pairs with the load. Threads that search at the same time find the same. */
-	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
-		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
-	finding = false;
-	return found;
+	return preload_have(&functions, &searching);
 }
 
 /* The child of a vfork() has its parent's contexts, and records nothing. */
@@ -67,17 +59,17 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		word[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (!has_functions()) {
+	if (!has_call_functions()) {
 		errno = ENOSYS;
 		return -1;
 	}
 	if (option == PR_SET_SECCOMP) {
 		kept = before_filter();
-		result = real_prctl(option, word[0], word[1], word[2], word[3]);
+		result = real.prctl(option, word[0], word[1], word[2], word[3]);
 		after_filter(result, kept);
 		return result;
 	}
-	result = real_prctl(option, word[0], word[1], word[2], word[3]);
+	result = real.prctl(option, word[0], word[1], word[2], word[3]);
 	return option == PR_SET_NAME ? preload_changed(result) : result;
 }
 
@@ -132,11 +124,11 @@ static bool installs_filter(long number, long operation)
 				     : number == SYS_prctl && operation == PR_SET_SECCOMP;
 }
 
-__attribute__((weak)) long preload_futex_wait(preload_syscall_fn *real, const void *caller,
+__attribute__((weak)) long preload_futex_wait(preload_syscall_fn *call, const void *caller,
 	long futex, long operation, long c, long d, long e, long f)
 {
 	(void)caller;
-	return real(SYS_futex, futex, operation, c, d, e, f);
+	return call(SYS_futex, futex, operation, c, d, e, f);
 }
 
 preload_syscall_fn preload_syscall __asm__("syscall");
@@ -150,15 +142,15 @@ PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d,
 	long result;
 	int kept;
 
-	if (!has_functions())
+	if (!has_call_functions())
 		return call_kernel(number, a, b, c, d, e, f);
 	if (waits_for_futex(number, b))
 		return preload_futex_wait(
-			real_syscall, __builtin_return_address(0), a, b, c, d, e, f);
+			real.syscall, __builtin_return_address(0), a, b, c, d, e, f);
 	if (preload_likely(!installs_filter(number, a)))
-		return real_syscall(number, a, b, c, d, e, f);
+		return real.syscall(number, a, b, c, d, e, f);
 	kept = before_filter();
-	result = real_syscall(number, a, b, c, d, e, f);
+	result = real.syscall(number, a, b, c, d, e, f);
 	after_filter(result, kept);
 	return result;
 }
