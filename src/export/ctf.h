@@ -52,6 +52,12 @@ struct ky_ctf_metadata {
  */
 int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struct ky_trace *trace);
 void ky_ctf_metadata_deinit(struct ky_ctf_metadata *m);
+/* Returns true for what the metadata describes as a string. */
+static inline bool ky_ctf_is_text(const struct ky_node *n)
+{
+	return n->kind == KY_NODE_STRING || n->is_text;
+}
+
 /* Returns the slot of a sequence or an option; -1: it has none. */
 int ky_ctf_slot_of(const struct ky_ctf_metadata *m, const struct ky_node *n);
 
