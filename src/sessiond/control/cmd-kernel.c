@@ -5,6 +5,7 @@
 #include "sessiond/control/kernel.h"
 #include "sessiond/control/report.h"
 #include "sessiond/kernel/events.h"
+#include "sessiond/kernel/matches.h"
 #include "sessiond/kernel/probes.h"
 #include "sessiond/kernel/samples.h"
 #include "sessiond/peers/app.h"

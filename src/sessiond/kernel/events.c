@@ -1,179 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/kernel/events.h"
 
-#include "base/glob.h"
 #include "kernel/filter.h"
 #include "kernel/names.h"
 #include "kernel/print-fmt.h"
 #include "kernel/program.h"
 #include "proto/consumer.h"
+#include "sessiond/kernel/matches.h"
 #include "sessiond/kernel/probes.h"
-#include "svc/log.h"
 
-#define AVAILABLE  "available_events"
-#define CALLS	   "syscalls"
-#define ENTER	   "sys_enter_"
-#define EXIT	   "sys_exit_"
 #define LAST_SHORT 30u
-
-/* An event of the kernel, and what the trace calls it. */
-struct candidate {
-	const char *system, *name;
-	char trace_name[KY_KPROGRAM_NAME];
-};
-
-int kernel_events_list(
-	struct kernel *k, void (*each)(void *arg, const char *system, const char *name), void *arg)
-{
-	char *text = tracefs_read(k->fs.root, AVAILABLE), *rest = text, *line, *name;
-
-	if (!text)
-		return -errno;
-	while ((line = strsep(&rest, "\n"))) {
-		name = strchr(line, ':');
-		if (!name)
-			continue;
-		*name++ = '\0';
-		each(arg, line, name);
-	}
-	free(text);
-	return 0;
-}
-
-/* --- which events a rule matches --- */
-
-/* Returns the call of an event of system calls, or NULL. */
-static const char *call_of(const struct candidate *c)
-{
-	if (strcmp(c->system, CALLS) != 0)
-		return NULL;
-	if (!strncmp(c->name, ENTER, strlen(ENTER)))
-		return c->name + strlen(ENTER);
-	return strncmp(c->name, EXIT, strlen(EXIT)) ? NULL : c->name + strlen(EXIT);
-}
-
-static bool is_probe(const char *system)
-{
-	return !strncmp(system, "kymo_", 5);
-}
-
-static bool matches_full(const char *pattern, const struct candidate *c)
-{
-	char full[2 * KY_KPROGRAM_NAME];
-
-	if (!strchr(pattern, ':'))
-		return false;
-	snprintf(full, sizeof(full), "%s:%s", c->system, c->name);
-	return ky_glob_match(pattern, full);
-}
-
-/*
- * Matches the trace's name, the kernel's, or SYSTEM:NAME. A pattern that begins with '*' does not
- * match system calls: they have rules of their own, and all of them are most of what happens.
- */
-static bool matches_name(const char *pattern, const struct candidate *c)
-{
-	if (is_probe(c->system) ||
-		(*pattern == '*' && (call_of(c) || !strcmp(c->system, "raw_syscalls"))))
-		return false;
-	return ky_glob_match(pattern, c->name) || ky_glob_match(pattern, c->trace_name) ||
-	       matches_full(pattern, c);
-}
-
-static bool matches_pattern(const struct rule *r, const char *pattern, const struct candidate *c)
-{
-	switch (r->kind) {
-	case RULE_EVENT:
-		return matches_name(pattern, c);
-	case RULE_SYSCALL:
-		return call_of(c) && ky_glob_match(pattern, call_of(c));
-	default:
-		return false;
-	}
-}
-
-/* set: NULL for a rule without one, which has no probes. */
-static bool rule_has(const struct kernel_set *set, const struct rule *r, const struct candidate *c)
-{
-	char group[PROBES_GROUP_MAX];
-
-	if (r->probe)
-		return set && !strcmp(c->system, probes_group(set->main.name, group)) &&
-		       probes_is_of(r->probe, c->name);
-	for (uint32_t i = 0; i < r->n_exclusions; i++)
-		if (matches_pattern(r, r->exclusions[i], c))
-			return false;
-	return matches_pattern(r, r->pattern, c);
-}
-
-static void candidate_init(struct candidate *c, const char *system, const char *name)
-{
-	c->system = system;
-	c->name = name;
-	ky_kname(system, name, c->trace_name, sizeof(c->trace_name));
-}
-
-struct count {
-	const struct rule *rule;
-	struct ky_buf *similar;
-	unsigned n, n_similar;
-};
-
-/* The name that a user of such a rule gives; full: memory for "SYSTEM:NAME". */
-static const char *name_for(
-	const struct rule *r, const struct candidate *c, char full[2 * KY_KPROGRAM_NAME])
-{
-	if (r->kind == RULE_SYSCALL)
-		return call_of(c) && !strncmp(c->name, ENTER, strlen(ENTER)) ? call_of(c) : NULL;
-	if (call_of(c) || is_probe(c->system))
-		return NULL;
-	if (!strchr(r->pattern, ':'))
-		return c->name;
-	snprintf(full, 2 * KY_KPROGRAM_NAME, "%s:%s", c->system, c->name);
-	return full;
-}
-
-static void count_event(void *arg, const char *system, const char *name)
-{
-	struct count *count = arg;
-	struct candidate c;
-
-	candidate_init(&c, system, name);
-	count->n += rule_has(NULL, count->rule, &c);
-}
-
-static void put_similar(void *arg, const char *system, const char *name)
-{
-	struct count *count = arg;
-	char full[2 * KY_KPROGRAM_NAME];
-	struct candidate c;
-	const char *near;
-
-	candidate_init(&c, system, name);
-	near = name_for(count->rule, &c, full);
-	if (near && count->n_similar < RULE_SIMILAR_MAX && name_is_near(count->rule->pattern, near))
-		ky_buf_printf(count->similar, "%s'%s'", count->n_similar++ ? ", " : "", near);
-}
-
-int kernel_count_matches(
-	struct kernel *k, const struct rule *r, struct ky_buf *similar, char why[KERNEL_WHY_MAX])
-{
-	struct count count = {.rule = r, .similar = similar};
-	int ret = tracefs_open(&k->fs, why);
-
-	if (!ret)
-		ret = kernel_events_list(k, count_event, &count);
-	if (!ret && !count.n && similar)
-		ret = kernel_events_list(k, put_similar, &count);
-	return ret < 0 ? ret : (int)count.n;
-}
-
-const char *kernel_event_call(const char *system, const char *name)
-{
-	const struct candidate c = {.system = system, .name = name};
-
-	return strncmp(name, ENTER, strlen(ENTER)) ? NULL : call_of(&c);
-}
 
 /* Lists the contexts that there are, for a message. */
 static void put_contexts(char *why, size_t size)
@@ -531,7 +367,8 @@ static int link_filter(struct ky_buf *ret, const struct filter *f, const struct 
 	return r;
 }
 
-static void try_filter(struct trial *t, const struct compiled *c, const char *name)
+static void try_filter(
+	struct trial *t, const struct compiled *c, const char *system, const char *name)
 {
 	bool is_one = !strchr(t->rule->pattern, '*');
 	struct ky_filter_error error = {0};
@@ -542,7 +379,7 @@ static void try_filter(struct trial *t, const struct compiled *c, const char *na
 
 	t->fits = ret > 0;
 	/* The arguments of a call say more than its result. */
-	if (t->fits || (*t->why && strncmp(name, ENTER, strlen(ENTER)) != 0))
+	if (t->fits || (*t->why && !kernel_event_call(system, name)))
 		return;
 	snprintf(t->why, KERNEL_WHY_MAX, "filter of %s: %s", is_one ? name : t->rule->pattern,
 		error.text);
@@ -553,15 +390,15 @@ static void try_filter(struct trial *t, const struct compiled *c, const char *na
 static void try_event(void *arg, const char *system, const char *name)
 {
 	struct trial *t = arg;
-	struct candidate candidate;
+	struct kernel_candidate candidate;
 	struct compiled *c;
 
-	candidate_init(&candidate, system, name);
-	if (t->fits || !rule_has(NULL, t->rule, &candidate))
+	kernel_candidate_init(&candidate, system, name);
+	if (t->fits || !kernel_rule_has(NULL, t->rule, &candidate))
 		return;
 	c = compile_event(t->kernel, system, name);
 	if (c)
-		try_filter(t, c, name);
+		try_filter(t, c, system, name);
 	compiled_free(c);
 }
 
@@ -649,7 +486,7 @@ static bool divide_filters(
 }
 
 /* Counts the event for the rules that match it, and collects what the enabled ones want. */
-static void count_rules(const struct kernel_set *set, const struct candidate *c,
+static void count_rules(const struct kernel_set *set, const struct kernel_candidate *c,
 	const struct kernel_event *e, const struct compiled *compiled, struct wish *w)
 {
 	struct ky_buf program;
@@ -657,7 +494,8 @@ static void count_rules(const struct kernel_set *set, const struct candidate *c,
 
 	ky_list_foreach (r, &set->channel->rules, node) {
 		program = (struct ky_buf){0};
-		if (!rule_has(set, r, c) || (r->filter && !can_filter(&program, r, e, compiled)))
+		if (!kernel_rule_has(set, r, c) ||
+			(r->filter && !can_filter(&program, r, e, compiled)))
 			continue;
 		r->n_matched++;
 		if (r->enabled) {
@@ -671,12 +509,12 @@ static void count_rules(const struct kernel_set *set, const struct candidate *c,
 	}
 }
 
-static bool any_rule_has(const struct kernel_set *set, const struct candidate *c)
+static bool any_rule_has(const struct kernel_set *set, const struct kernel_candidate *c)
 {
 	struct rule *r;
 
 	ky_list_foreach (r, &set->channel->rules, node)
-		if (rule_has(set, r, c))
+		if (kernel_rule_has(set, r, c))
 			return true;
 	return false;
 }
@@ -685,12 +523,12 @@ static void update_event(void *arg, const char *system, const char *name)
 {
 	static struct wish w;
 	struct update *u = arg;
-	struct candidate c;
+	struct kernel_candidate c;
 	struct kernel_event *e;
 	struct compiled *compiled;
 	bool is_new;
 
-	candidate_init(&c, system, name);
+	kernel_candidate_init(&c, system, name);
 	e = find_event(u->set, system, name);
 	if (!e && !any_rule_has(u->set, &c))
 		return;
@@ -720,11 +558,11 @@ static void update_event(void *arg, const char *system, const char *name)
 void kernel_put_split(struct ky_buf *to, const struct kernel_set *set, const struct rule *r)
 {
 	const struct kernel_event *e;
-	struct candidate c;
+	struct kernel_candidate c;
 
 	ky_list_foreach (e, &set->events, node) {
-		candidate_init(&c, e->system, e->name);
-		if (!e->wanted || !rule_has(set, r, &c))
+		kernel_candidate_init(&c, e->system, e->name);
+		if (!e->wanted || !kernel_rule_has(set, r, &c))
 			continue;
 		if (*e->filter)
 			ky_buf_printf(to, "in the kernel: %s", e->filter);
@@ -774,135 +612,6 @@ int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
 	else if (u.error < 0 && !*why)
 		snprintf(why, KERNEL_WHY_MAX, "cannot define a probe: %s", strerror(-u.error));
 	return ret < 0 ? ret : u.error;
-}
-
-static int write_event(const struct kernel_set *set, const struct kernel_event *e, const char *file,
-	const char *text)
-{
-	char path[TRACEFS_PATH_MAX];
-
-	snprintf(path, sizeof(path), "events/%s/%s/%s", e->system, e->name, file);
-	return tracefs_write(set->main.dir, path, text);
-}
-
-/*
- * Writes the kernel's part of the filters. If the kernel refuses it, the consumer decides all,
- * which it can: its part is the whole, unless the kernel's part is exact.
- */
-static int apply_filter(const struct kernel_set *set, const struct kernel_event *e)
-{
-	char message[TRACEFS_WHY_MAX];
-	int ret = write_event(set, e, "filter", *e->filter ? e->filter : "0");
-
-	if (!ret || !*e->filter || !e->programs.len)
-		return ret;
-	tracefs_last_error(&set->channel->session->env->kernel->fs, message, sizeof(message));
-	ky_warning("the kernel refuses the filter '%s' of %s:%s: %s", e->filter, e->system, e->name,
-		message);
-	return write_event(set, e, "filter", "0");
-}
-
-static int apply_event(const struct kernel_set *set, struct kernel_event *e)
-{
-	int ret = 0;
-
-	if (e->wanted && (e->changed || (!e->enabled && *e->filter)))
-		ret = apply_filter(set, e);
-	if (!ret && e->wanted != e->enabled)
-		ret = write_event(set, e, "enable", e->wanted ? "1" : "0");
-	if (ret < 0)
-		return ret;
-	e->changed = false;
-	e->enabled = e->wanted;
-	return 0;
-}
-
-void kernel_events_apply(struct kernel_set *set)
-{
-	struct kernel_event *e;
-	unsigned n_failed = 0;
-	int ret;
-
-	ky_list_foreach (e, &set->events, node) {
-		ret = apply_event(set, e);
-		if (ret < 0 && !n_failed++)
-			session_notice(set->channel->session,
-				"the kernel refuses to record %s:%s: %s", e->system, e->name,
-				strerror(-ret));
-	}
-	if (n_failed > 1)
-		ky_warning("session '%s': the kernel refuses to record %u more events",
-			set->channel->session->name, n_failed - 1);
-}
-
-static const char *next_line(const char *at)
-{
-	at += strcspn(at, "\n");
-	return at + (*at == '\n');
-}
-
-/* The list has a line "SYSTEM:NAME" for each event. */
-static bool list_has(const char *list, const struct kernel_event *e)
-{
-	size_t system = strlen(e->system), name = strlen(e->name);
-
-	for (; *list; list = next_line(list))
-		if (strcspn(list, "\n") == system + 1 + name && !memcmp(list, e->system, system) &&
-			!memcmp(list + system + 1, e->name, name))
-			return true;
-	return false;
-}
-
-/* Returns whether the list of enabled events has as many as we have enabled. */
-static bool list_is_whole(const char *list, const struct kernel_set *set)
-{
-	const struct kernel_event *e;
-	size_t n = 0;
-
-	for (; *list; list = next_line(list))
-		n++;
-	ky_list_foreach (e, &set->events, node)
-		n -= e->enabled;
-	return !n;
-}
-
-unsigned kernel_events_check(struct kernel_set *set)
-{
-	_cleanup_free_ char *list = tracefs_read(set->main.dir, "set_event");
-	struct kernel_event *e;
-	unsigned n = 0;
-
-	if (!list || list_is_whole(list, set))
-		return 0;
-	ky_list_foreach (e, &set->events, node)
-		if (e->enabled && !list_has(list, e)) {
-			e->enabled = false;
-			n++;
-		}
-	if (n)
-		kernel_events_apply(set);
-	return n;
-}
-
-void kernel_events_check_files(struct kernel_set *set)
-{
-	const struct kernel_event *e;
-	const char *path;
-
-	ky_list_foreach (e, &set->events, node)
-		if (e->wanted && (path = probes_replaced(&set->probe_files, e->name)))
-			session_notice(set->channel->session,
-				"channel '%s': %s is another file now, and probe '%s' is in the earlier one: enable a probe with another name for the new file",
-				set->channel->name, path, e->name);
-}
-
-void kernel_events_disable(struct kernel_set *set)
-{
-	struct kernel_event *e;
-
-	ky_list_foreach (e, &set->events, node)
-		if (e->enabled && !e->wanted)
-			apply_event(set, e);
 }
 
 /* Describes the event again, with all contexts. After an error it keeps its number. */

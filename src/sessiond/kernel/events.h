@@ -43,14 +43,6 @@ void kernel_events_disable(struct kernel_set *set);
 /* Describes all events again, with the contexts that the channel has now. Returns 0 or -errno. */
 int kernel_events_renew(struct kernel_set *set, char why[KERNEL_WHY_MAX]);
 /*
- * Counts the events that the rule matches, without a channel: for messages about a rule that is not
- * enabled yet. If there are none, writes up to RULE_SIMILAR_MAX names that are like its pattern,
- * separated by ", ".
- * Returns -errno with one line in why.
- */
-int kernel_count_matches(
-	struct kernel *k, const struct rule *r, struct ky_buf *similar, char why[KERNEL_WHY_MAX]);
-/*
  * Returns false with one line in why if the rule's filter names what none of its events has. A rule
  * for a probe has no events yet.
  */
@@ -68,8 +60,6 @@ int kernel_context_parse(struct ky_context *ret, const char *spec, char *why, si
 /* Writes the description (proto/desc.h) of the event as a trace has it. Returns 0 or -errno. */
 int kernel_event_describe(
 	struct kernel *k, const char *system, const char *name, struct ky_writer *w);
-/* Returns the name of the call that the event enters, or NULL. */
-const char *kernel_event_call(const char *system, const char *name);
 /* Compiles a filter of kernel events: filter_new() with the contexts of the kernel. */
 struct filter *kernel_filter_new(const char *text, struct ky_filter_error *error);
 /* Appends which part of the rule's filter the kernel decides, and which the consumer. */
@@ -80,9 +70,5 @@ void kernel_put_split(struct ky_buf *to, const struct kernel_set *set, const str
  * or -errno.
  */
 int kernel_stack_encode(struct ky_writer *w, const struct kernel_set *set, const char *name);
-
-/* Calls each with "SYSTEM", "NAME" of all events of the kernel. Returns 0 or -errno. */
-int kernel_events_list(
-	struct kernel *k, void (*each)(void *arg, const char *system, const char *name), void *arg);
 
 #endif

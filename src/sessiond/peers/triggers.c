@@ -2,8 +2,8 @@
 #include "sessiond/peers/triggers.h"
 
 #include "base/glob.h"
-#include "sessiond/kernel/events.h"
 #include "sessiond/kernel/kernel.h"
+#include "sessiond/kernel/matches.h"
 #include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
