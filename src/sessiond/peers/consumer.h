@@ -166,4 +166,16 @@ bool consumer_is_stuck(const struct consumer *c);
  */
 void consumer_put_silence(const struct consumer *c, struct ky_buf *to);
 
+/* ---- between consumer.c and consumer-replies.c ---- */
+
+/* Handles a message of the consumer. Returns 0 or -errno; then its connection is to be closed. */
+int consumer_handle(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds);
+/* Restarts the time for the answers that are still missing. Called after each answer. */
+void consumer_note_answer(struct consumer *c);
+/*
+ * Watches a predecessor's process: while it lives, no other one may write its trace. Returns 0 or
+ * -errno.
+ */
+int consumer_watch_adopted(struct consumer *c);
+
 #endif
