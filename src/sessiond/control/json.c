@@ -25,6 +25,11 @@ void json_append(struct json_object *list, struct json_object *value)
 		leave_out(value);
 }
 
+void json_append_text(void *list, const char *text)
+{
+	json_append(list, json_object_new_string(text));
+}
+
 bool json_is_incomplete(unsigned int *seen)
 {
 	unsigned int before = *seen;
