@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/children.h"
+
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 static void close_descriptors(int first, int last)
@@ -25,15 +27,13 @@ void child_close_others(int first, int a, int b)
 
 void child_signals_hold(struct child_signals *s)
 {
-	struct sigaction normal = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigemptyset(&s->held);
 	sigaddset(&s->held, SIGCHLD);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(forwarded); i++)
 		sigaddset(&s->held, forwarded[i]);
 	sigprocmask(SIG_BLOCK, &s->held, &s->before);
-	/* where it is ignored, there would be nothing to wait for */
-	sigaction(SIGCHLD, &normal, &s->chld);
 	/* nobody may be reading what we say at the end */
 	sigaction(SIGPIPE, &ignore, &s->pipe);
 }
@@ -69,7 +69,7 @@ static void exec_command(const struct child_signals *s, char *const *argv, int r
 {
 	int error;
 
-	sigaction(SIGCHLD, &s->chld, NULL);
+	ky_ignore_children_again();
 	sigaction(SIGPIPE, &s->pipe, NULL);
 	sigprocmask(SIG_SETMASK, &s->before, NULL);
 	execvp(argv[0], argv);

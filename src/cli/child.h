@@ -19,8 +19,8 @@
 void child_close_others(int first, int a, int b);
 
 struct child_signals {
-	sigset_t held, before;	     /* signals that are blocked; the mask at the start */
-	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE at the start */
+	sigset_t held, before; /* signals that are blocked; the mask at the start */
+	struct sigaction pipe; /* disposition of SIGPIPE at the start */
 };
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "base/children.h"
 #include "base/standard-files.h"
 #include "cli/progress.h"
 #include "reader/format.h"
@@ -394,6 +395,7 @@ int cli_main(int argc, char **argv)
 	int code;
 
 	ky_occupy_standard_files();
+	ky_heed_children();
 	code = run_line(&cli, argc > 0 ? argc - 1 : 0, argv + 1);
 
 	code = finish_output(&cli, code);

@@ -8,6 +8,7 @@
  */
 #include <signal.h>
 
+#include "base/children.h"
 #include "base/clock.h"
 #include "base/paths.h"
 #include "base/standard-files.h"
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
 	char why[PATH_MAX + 128];
 
 	ky_occupy_standard_files();
+	ky_heed_children();
 	ky_log_init("kymo-agent", KY_LOG_INFO);
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
 		ky_print_and_exit(help);

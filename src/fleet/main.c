@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 
+#include "base/children.h"
 #include "base/paths.h"
 #include "base/standard-files.h"
 #include "base/text.h"
@@ -507,6 +508,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ky_occupy_standard_files();
+	ky_heed_children();
 	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
 		ky_print_and_exit(help);
 	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <sys/syscall.h>
 
+#include "base/children.h"
 #include "base/paths.h"
 #include "base/standard-files.h"
 #include "sessiond/daemon.h"
@@ -197,6 +198,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	ky_occupy_standard_files();
+	ky_heed_children();
 	parse_options(argc, argv, &options);
 	if (launch.background || options.bound || options.while_used)
 		close_inherited();

@@ -305,6 +305,17 @@ def kill_consumer(k):
     wait_for(lambda: [p for p in consumers(k) if p != old], "another consumer")
 
 
+def test_started_where_ends_of_children_are_ignored(k):
+    """The process that started the daemon ignores SIGCHLD. The daemon replaces a dead consumer."""
+    k.start_daemon(wrap=("env", "--ignore-signal=CHLD"))
+    trace = k.record("emit:*")
+    kill_consumer(k)
+    k.app("emit", "-n", 100)
+    k.kymo("stop", "s")
+    kymotest.check_counts(k, trace, 100)
+    k.kymo("destroy", "s")
+
+
 def test_no_process_meanwhile(k):
     """
     Processes have buffers of their own, and none of them runs while the daemon is killed: the trace
