@@ -434,6 +434,28 @@ def test_daemons_with_little_memory(k):
         k.stop_daemon()
 
 
+def test_memory_that_is_not_overcommitted(k):
+    """
+    Where the kernel promises no more memory than there is, buffers have all of theirs when they are
+    made: a program that finds none in an event would be killed.
+    """
+    need_mounts()
+    mode = k.top / "overcommit_memory"
+    mode.write_text("2\n")
+    bound = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/sys/vm/overcommit_memory && exec "$@"', mode)
+    k.start_daemon(wrap=bound)
+    for buffers in ("cpu", "thread"):
+        trace = k.record("emit:*", session=buffers, channel=(f"--buffers={buffers}", "--subbuf-size=64K", "--num-subbuf=4"))
+        emit(k, "-n", N)
+        files = [f"/proc/{k.daemon.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{k.daemon.pid}/fd")]
+        sizes = [os.stat(f) for f in files if re.search("memfd:kymo-(rings|consumed)", os.readlink(f))]
+        check(sizes, "the daemon has no memory of the session")
+        equal([s.st_blocks * 512 for s in sizes], [s.st_size for s in sizes], "memory that is taken, of each file")
+        k.kymo("stop", buffers)
+        check_counts(k, trace, N)
+        k.kymo("destroy", buffers)
+
+
 @without_sanitizers  # the sanitizer library must be loaded first
 def test_wall_clock_jumps(k):
     """

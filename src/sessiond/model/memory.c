@@ -10,6 +10,7 @@
 #include "ring/slots.h"
 
 #include "abi/resume.h"
+#include "base/small-file.h"
 #include "svc/shm-dir.h"
 #include "svc/unix.h"
 
@@ -35,6 +36,23 @@ int memory_open_read_only(int fd)
 	return reopen(fd, O_RDONLY);
 }
 
+bool memory_is_reserved(int dir)
+{
+	char text[8];
+
+	return dir >= 0 ||
+	       (ky_read_text(AT_FDCWD, "/proc/sys/vm/overcommit_memory", text, sizeof(text)) > 0 &&
+		       text[0] == '2');
+}
+
+static int reserve(int fd, uint64_t size)
+{
+	if (!size || !memory_is_reserved(-1) || !fallocate(fd, 0, 0, (off_t)size))
+		return 0;
+	errno = errno == ENOSPC ? ENOMEM : errno;
+	return -1;
+}
+
 /* A memfd that nobody can make shorter or longer; without a size, it grows. */
 static int make_memfd(const char *name, uint64_t size)
 {
@@ -42,7 +60,7 @@ static int make_memfd(const char *name, uint64_t size)
 
 	if (fd < 0)
 		return -errno;
-	if (!fchmod(fd, 0600) && !ftruncate(fd, (off_t)size) &&
+	if (!fchmod(fd, 0600) && !ftruncate(fd, (off_t)size) && !reserve(fd, size) &&
 		(!size || !fcntl(fd, F_ADD_SEALS, SEALS)))
 		return fd;
 	ky_close(fd);

@@ -29,6 +29,12 @@ struct ring_memory {
 int memory_open_read_only(int fd);
 
 /*
+ * Returns true if all memory is taken when it is made: a program that touches it must not find that
+ * there is none. So it is with files, and on a machine that promises no more memory than it has
+ * (vm.overcommit_memory 2).
+ */
+bool memory_is_reserved(int dir);
+/*
  * Makes the memory of set `number`, of the trace with this UUID, and fills in its header. Returns 0
  * or -errno: -EMFILE also if only reserved descriptors are free (svc/unix.h), because the daemon
  * needs some to send the set to a consumer. After an error nothing is left.

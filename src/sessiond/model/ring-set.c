@@ -17,10 +17,10 @@
 #define SET_MAX	      (UINT64_C(8) << 30)
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
 /* At most this part of a limited address space: programs refuse to map more than twice as much. */
-#define SPACE_PART    16
-#define SLOTS_MIN     1024u
-#define SLOTS_MAX     32768u
-#define SLOTS_IN_FILE 64u
+#define SPACE_PART     16
+#define SLOTS_MIN      1024u
+#define SLOTS_MAX      32768u
+#define SLOTS_RESERVED 64u
 /* Most systems let a program lock 8 MiB, and it needs most of that itself. */
 #define LITTLE_MAX (UINT64_C(1) << 20)
 /* Without that limit, it locks as much until the daemon gives back what is not used. */
@@ -203,16 +203,15 @@ static uint32_t count_rings(const struct ring_set *set)
 
 	if (set->mode == KY_SET_PER_CPU)
 		return set->channel->session->env->n_cpus;
-	if (set->channel->session->shm_fd >= 0) /* all their room is taken at once */
-		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_IN_FILE), most);
+	if (memory_is_reserved(set->channel->session->shm_fd))
+		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_RESERVED), most);
 	return (uint32_t)KY_MIN(KY_MAX(set_max(set->abi_bits, ring_size) / ring_size, 1u), most);
 }
 
-/* Files have all their memory from the beginning. */
 bool ring_sets_grow(const struct channel *c)
 {
 	return c->burst_size > (uint64_t)c->num_subbuf * c->subbuf_size &&
-	       (!c->overwrite || c->session->seconds) && c->session->shm_fd < 0;
+	       (!c->overwrite || c->session->seconds) && !memory_is_reserved(c->session->shm_fd);
 }
 
 static uint64_t total_size(const struct ky_geometry *g, uint32_t n_blocks)
