@@ -6,6 +6,7 @@ Programs that are linked in unusual ways: statically, or without sections that s
 
 import collections
 import pathlib
+import re
 
 import kymotest
 from emitcheck import run_exact
@@ -13,7 +14,8 @@ from kymotest import APPS, BUILD, LIBDIR, SOURCE, Skip, check, check_counts, equ
 
 
 FOUND = {"LD_LIBRARY_PATH": str(LIBDIR)}
-EMIT = SOURCE / "test" / "integration" / "apps" / "emit.c"
+APPS_SOURCE = SOURCE / "test" / "integration" / "apps"
+EMIT = APPS_SOURCE / "emit.c"
 CPLUSPLUS = """
 #include <kymo/tracepoint.h>
 KYMO_EVENT_DEFINE(linked, in_header, KYMO_INFO, KYMO_ARGS(int a), kymo_i32(a, a))
@@ -64,7 +66,8 @@ def test_static_pie(k):
 
 
 # The flags of pkg-config --static, for a build directory.
-ARCHIVE = ["-Wl,--undefined=kymo_object_register", f"-L{BUILD / 'src' / 'tracer'}", "-l:libkymo.a"]
+PC = (BUILD / "meson-private" / "kymo.pc").read_text()
+ARCHIVE = re.search("(?m)^Libs.private: (.*)", PC)[1].replace("${libdir}", str(BUILD / "src" / "tracer")).split()
 
 
 @without_sanitizers
@@ -117,6 +120,41 @@ def test_library_twice(k):
     k.kymo("stop", "s")
     names = collections.Counter(e.name for e in check_counts(k, trace, 301))
     equal(names, {"twice:event": 100, "loads:constructed": 1, "loads:always": 100, "loads:sometimes": 100}, "events by name")
+
+
+UNLOADS = """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 100; i++) {
+		void *plugin = dlopen(argv[argc - 1], RTLD_NOW);
+		void (*provide)(int, int);
+
+		*(void **)&provide = plugin ? dlsym(plugin, "provide") : 0;
+		if (!provide)
+			return 1;
+		provide(0, i);
+		dlclose(plugin);
+	}
+	return 0;
+}
+"""
+
+
+@without_sanitizers
+def test_plugin_with_library(k):
+    """A program unloads a plug-in that contains a copy of the library, whose thread runs."""
+    plugin = build(k, APPS_SOURCE / "loads-provider.c", "-shared", "-fPIC", archive=True).rename(k.top / "plugin.so")
+    source = pathlib.Path(k.top, "unloads.c")
+    source.write_text(UNLOADS)
+    app = build(k, source)
+    k.run([app, plugin])  # without a daemon
+    k.start_daemon()
+    trace = k.record()
+    k.run([app, plugin])
+    k.kymo("stop", "s")
+    names = collections.Counter(e.name for e in check_counts(k, trace, 201))
+    equal(names, {"loads:constructed": 1, "loads:always": 100, "loads:sometimes": 100}, "events by name")
 
 
 # The linker drops each section that nothing refers to; the list of the events must stay.
