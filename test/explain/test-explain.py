@@ -1577,19 +1577,22 @@ def test_company_beside_several_wakers():
 
 
 def test_pause():
-    """Instances after a pause are slow; it is no reason if others after one take no longer."""
+    """Instances after a pause are slow. It is no reason if others after one take no longer, or if
+    all pauses are nearly as long."""
     def work(p, i, f):
         p.spend(900 if p.after_pause else 30)
         p.after_pause = p.r.random() < .05
 
     def spend_after(p, i):
-        p.at += 20 * 10**6 if p.after_pause or p.r.random() < others else 0
+        p.at += pause if p.after_pause or p.r.random() < others else 0
         return {"kind": p.r.randrange(3)}
-    for others, expected in (0, "when its thread had none for 20.1 ms or longer before"), (.2, "nothing recorded tells why"):
+    for others, pause, expected in ((0, 20 * 10**6, "when its thread had none for 20.1 ms or longer before"),
+                                    (.2, 20 * 10**6, "nothing recorded tells why"),
+                                    (0, 60000, "nothing recorded tells why")):
         p = Program(103, threads=1, n=900)
         p.after_pause = False
         first = kymo("explain", p.make(work, spend_after), "--span=shop:checkout").splitlines()[0]
-        assert expected in first, (others, first)
+        assert expected in first, (others, pause, first)
 
 
 def test_company_for_a_part():
