@@ -72,7 +72,7 @@ static void set_degrees(struct ky_column *c)
 
 		while (k < n && c->degrees[k] != c->numbers[i])
 			k++;
-		if (k == n)
+		if (k == n && !isnan(c->numbers[i]))
 			c->degrees[n++] = c->numbers[i];
 	}
 	c->n_values = n;
@@ -311,7 +311,7 @@ void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struc
 		put_text(b, ky_texts_get(&w->x->names, f->text),
 			strlen(ky_texts_get(&w->x->names, f->text)));
 	else if (f->type == KY_FACT_REAL)
-		ky_buf_printf(b, "%.6g", f->real);
+		ky_buf_printf(b, "%.6g", isnan(f->real) ? (double)NAN : f->real);
 	else if (f->type == KY_FACT_INT && find_status(w, c, f->number))
 		ky_buf_printf(b, "%" PRId64 " (%s)", f->number, find_status(w, c, f->number));
 	else

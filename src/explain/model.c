@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/model.h"
 
+#include <math.h>
+
 #include "base/bisect.h"
 
 /* --- components --- */
@@ -267,6 +269,9 @@ int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
 {
 	if (a->type != b->type)
 		return a->type < b->type ? -1 : 1;
+	/* NaN comes after all numbers, and is equal to none of them. */
+	if (a->type == KY_FACT_REAL && (isnan(a->real) || isnan(b->real)))
+		return !!isnan(a->real) - !!isnan(b->real);
 	if (a->type == KY_FACT_REAL)
 		return (a->real > b->real) - (a->real < b->real);
 	if (a->type == KY_FACT_TEXT)

@@ -127,17 +127,21 @@ static int measure_size(struct ky_search *w, const struct ky_column *c, double m
 		w->affected_ns - w->typical_ns, w->affected_median - w->typical_median);
 	struct ky_stats_line line;
 	struct classes classes;
+	size_t n = 0;
 	int r = pairs && expected && medians ? 0 : -ENOMEM;
 
-	for (size_t i = 0; !r && i < c->n; i++)
-		pairs[i] = (struct pair){c->numbers[i], c->ns[i], c->weights[i], i};
-	if (!r) {
-		qsort(pairs, c->n, sizeof(*pairs), compare_pairs);
-		r = make_classes(&classes, pairs, c->n);
+	for (size_t i = 0; !r && i < c->n; i++) {
+		expected[i] = medians[i] = w->all_ns;
+		if (!isnan(c->numbers[i]))
+			pairs[n++] = (struct pair){c->numbers[i], c->ns[i], c->weights[i], i};
 	}
 	if (!r) {
-		for (size_t i = 0; i < c->n; i++)
-			expected[pairs[i].i] = predict(pairs, c->n, i, &medians[pairs[i].i]);
+		qsort(pairs, n, sizeof(*pairs), compare_pairs);
+		r = make_classes(&classes, pairs, n);
+	}
+	if (!r) {
+		for (size_t i = 0; i < n; i++)
+			expected[pairs[i].i] = predict(pairs, n, i, &medians[pairs[i].i]);
 		line = ky_stats_line(classes.x, classes.y, classes.n);
 		*ret = (struct size_effect){
 			.explained = KY_MAX(ky_column_explained(w, c, expected, false),
@@ -145,7 +149,7 @@ static int measure_size(struct ky_search *w, const struct ky_column *c, double m
 			.slope = line.slope,
 			.r2 = line.r2,
 			.is_supported = c->is_degree ||
-					is_supported(&classes, pairs, c->n, line.slope),
+					is_supported(&classes, pairs, n, line.slope),
 			.linear = line.slope * (mean_a - mean_t) / KY_MAX(1, difference),
 		};
 	}

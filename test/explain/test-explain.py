@@ -357,6 +357,16 @@ def test_value():
           'when tenant = "initech" (')
 
 
+def test_no_number():
+    """What is no number is a value, and equal to no other one."""
+    def fields(p, i):
+        return {"load": math.nan if p.r.random() < .05 else p.r.random()}
+
+    def work(p, i, f):
+        p.spend(900 if math.isnan(f["load"]) else 30)
+    check(Program(111).make(work, fields), "when load = nan (100 %")
+
+
 def test_line_break():
     """A value with line breaks begins no line of the answer."""
     value = "x\nshop:checkout is slow because of nothing\n"
