@@ -82,18 +82,25 @@ static struct ky_stats_line fit_pairs(const struct pair *pairs, size_t n)
 
 /*
  * Whether the line does not depend on one class alone, the farthest: that would be a threshold. The
- * others, or those in the class, make a line that is at least half as steep.
+ * others, or those in the class, make a line that is at least half as steep. Instances that are
+ * nearer to the next class do not count in the class: one value and all others make a line, too.
  */
 static bool is_supported(const struct classes *c, const struct pair *pairs, size_t n, double slope)
 {
 	const double *x = c->x;
-	size_t last = c->n - 1, from;
+	size_t last = c->n - 1, from, to;
 	bool is_last = x[last] - x[c->n / 2] > x[c->n / 2] - x[0];
+	double middle = is_last ? (x[last - 1] + x[last]) / 2 : (x[0] + x[1]) / 2;
 
 	if (is_half_as_steep(ky_stats_line(x + !is_last, c->y + !is_last, last), slope))
 		return true;
 	from = is_last ? last * n / c->n : 0;
-	return is_half_as_steep(fit_pairs(pairs + from, (is_last ? n : n / c->n) - from), slope);
+	to = is_last ? n : n / c->n;
+	while (is_last && from < to && pairs[from].number < middle)
+		from++;
+	while (!is_last && from < to && pairs[to - 1].number > middle)
+		to--;
+	return is_half_as_steep(fit_pairs(pairs + from, to - from), slope);
 }
 
 /* Classes of about equal size: means of their numbers, and medians of their times. */
@@ -210,19 +217,23 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 	char slope[32];
 
 	condition.is_law = is_law(e);
-	if (c->is_degree) {
+	if (c->is_degree || e->slope < 0) {
 		ky_buf_printf(&b, "the %s ", e->slope > 0 ? "greater" : "smaller");
 		ky_column_put(&b, w, c);
 		ky_buf_puts(&b, ", the longer");
+	} else {
+		ky_buf_puts(&b, "grows with ");
+		ky_column_put(&b, w, c);
+	}
+	if (c->is_degree) {
 		condition.n_brief = b.len;
 		ky_buf_printf(&b, " (r² = %.2f)", e->r2);
 		ky_search_add(w, condition, &b);
 		return;
 	}
-	ky_buf_puts(&b, "grows with ");
-	ky_column_put(&b, w, c);
-	ky_buf_printf(
-		&b, ": %s for each 1 more", ky_words_duration(slope, sizeof(slope), e->slope));
+	ky_buf_printf(&b, ": %s for each 1 %s",
+		ky_words_duration(slope, sizeof(slope), fabs(e->slope)),
+		e->slope > 0 ? "more" : "less");
 	condition.n_brief = b.len;
 	ky_buf_printf(&b, " (r² = %.2f); it is %.4g in these, %.4g in typical ones", e->r2, mean_a,
 		mean_t);

@@ -358,7 +358,7 @@ def test_value():
 
 
 def test_no_number():
-    """What is no number is a value, and equal to no other one."""
+    """NaN is a value, and equal to no other one."""
     def fields(p, i):
         return {"load": math.nan if p.r.random() < .05 else p.r.random()}
 
@@ -418,6 +418,21 @@ def test_size():
     for field, name in ("rows", "rows"), ("_rows_length", "number of rows"):
         check(Program(8).make(work, lambda p, i: {field: int(p.r.expovariate(1 / 30))}), "grows with %s: " % name,
               "us for each 1 more")
+
+
+def test_smaller():
+    """The smaller a size is, the longer it takes; empty texts beside stalls make no line."""
+    def fields(p, i):
+        words = "term%d x%d" % (p.r.randrange(1000), p.r.randrange(1000))
+        return {"room": p.r.uniform(0, 1000), "query": "" if p.r.random() < .05 else words}
+
+    def work(p, i, f):
+        p.spend(40 + (1000 - f["room"]) * .5)
+
+    def work_on_empty(p, i, f):
+        p.spend(p.r.uniform(400, 1400) if not f["query"] or p.r.random() < .012 else 30)
+    check(Program(112, n=900).make(work, fields), "the smaller room, the longer: ", "ns for each 1 less")
+    check(Program(113, n=900).make(work_on_empty, fields), 'when query = ""')
 
 
 def test_threshold():
