@@ -177,9 +177,12 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 			c->key.kind == KY_TRAIT_COUNTER ? " at its begin" : "");
 	}
 	if (c->by) {
+		static const char *const signs[] = {[KY_JOIN_PRODUCT] = " × ",
+			[KY_JOIN_DIFFERENCE] = " - ",
+			[KY_JOIN_SUM] = " + "};
 		const struct ky_column by = {.key = w->x->keys.v[c->by - 1]};
 
-		ky_buf_puts(b, c->is_difference ? " - " : " × ");
+		ky_buf_puts(b, signs[c->join]);
 		ky_column_put(b, w, &by);
 	}
 }
@@ -235,7 +238,9 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 
 double ky_column_combine(const struct ky_column *c, double number, double other)
 {
-	return c->is_difference ? number - other : number * other;
+	return c->join == KY_JOIN_PRODUCT      ? number * other
+	       : c->join == KY_JOIN_DIFFERENCE ? number - other
+					       : number + other;
 }
 
 double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,

@@ -54,6 +54,7 @@ struct ky_condition {
 	} about;
 	uint8_t *has;	  /* owned: 1 for each affected instance that has it; NULL: not known */
 	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
+	double r2;	  /* of the line; 0: it is none */
 	bool is_order;	  /* of values: what came before the instance */
 	bool is_evidence; /* it does not enter the sentence, and makes no finding */
 };

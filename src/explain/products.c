@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sizes together: width × height, or to - from. Work on two dimensions grows with the product,
- * work on a range with the difference, and with neither of them alone.
+ * Two sizes together: width × height, to - from, or left + right. Work on two dimensions grows with
+ * the product, work on a range with the difference, work on two parts with the sum; and with
+ * neither of them alone.
  */
 #include <errno.h>
 #include <math.h>
@@ -52,7 +53,7 @@ static int find_factors(struct ky_search *w, struct factor *v, size_t *ret_n)
 
 /* The instances that have both. 0 or -ENOMEM; then there is nothing to free. */
 static int combine_factors(struct ky_search *w, struct ky_column *c, const struct factor *a,
-	const struct factor *b, bool is_difference)
+	const struct factor *b, enum ky_join join)
 {
 	int r = ky_column_make(w, c, a->key, false);
 	size_t n = 0;
@@ -60,7 +61,7 @@ static int combine_factors(struct ky_search *w, struct ky_column *c, const struc
 	if (r < 0)
 		return r;
 	c->by = b->key + 1;
-	c->is_difference = is_difference;
+	c->join = join;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(c->instances[i], b->key);
 
@@ -88,10 +89,10 @@ static double best_field(const struct ky_search *w)
 }
 
 static int test_pair(struct ky_search *w, const struct factor *a, const struct factor *b,
-	bool is_difference, double min_explained)
+	enum ky_join join, double min_explained)
 {
 	struct ky_column c;
-	int r = combine_factors(w, &c, a, b, is_difference);
+	int r = combine_factors(w, &c, a, b, join);
 
 	if (r < 0)
 		return r;
@@ -102,15 +103,36 @@ static int test_pair(struct ky_search *w, const struct factor *a, const struct f
 	return r;
 }
 
-/* Both, with the smaller number taken from the greater one. */
+/* Of what was found of the same two sizes, the best line is meant. */
+static void keep_best_line(struct ky_search *w, size_t from)
+{
+	for (size_t i = from + 1; i < w->found.n; i++) {
+		bool is_better = w->found.v[i].r2 > w->found.v[from].r2;
+		size_t worse = is_better ? from : i;
+
+		ky_condition_deinit(&w->found.v[worse]);
+		if (is_better)
+			w->found.v[from] = w->found.v[i];
+	}
+	w->found.n = KY_MIN(w->found.n, from + 1);
+}
+
+/* Of a difference, the smaller number is taken from the greater one. */
 static int test_factors(
 	struct ky_search *w, const struct factor *a, const struct factor *b, double min_explained)
 {
 	bool is_less = ky_stats_mean(a->column.numbers, a->column.n) <
 		       ky_stats_mean(b->column.numbers, b->column.n);
-	int r = test_pair(w, a, b, false, min_explained);
+	size_t from = w->found.n;
+	int r = test_pair(w, a, b, KY_JOIN_PRODUCT, min_explained);
 
-	return r ? r : test_pair(w, is_less ? b : a, is_less ? a : b, true, min_explained);
+	if (!r)
+		r = test_pair(w, a, b, KY_JOIN_SUM, min_explained);
+	if (!r)
+		r = test_pair(
+			w, is_less ? b : a, is_less ? a : b, KY_JOIN_DIFFERENCE, min_explained);
+	keep_best_line(w, from);
+	return r;
 }
 
 int ky_products_test(struct ky_search *w)

@@ -58,11 +58,17 @@ bool ky_search_is_inside(const struct ky_search *w, uint32_t name);
 
 /* --- column.c: one field over all instances --- */
 
+enum ky_join {
+	KY_JOIN_PRODUCT,
+	KY_JOIN_DIFFERENCE, /* less the other one */
+	KY_JOIN_SUM,
+};
+
 struct ky_column {
 	struct ky_trait_key key;
-	/* A product, or a difference: 1 + the other number's key, or 0; what it has to explain. */
+	/* Two numbers together: 1 + the other one's key, or 0; what they have to explain. */
 	uint32_t by;
-	bool is_difference; /* less the other one */
+	enum ky_join join;
 	double min_explained;
 	bool is_number; /* a size, not one of few values */
 	/* One of few numbers, which may be names or degrees. numbers: their order, from 0. */
@@ -87,7 +93,7 @@ bool ky_column_is_presence(const struct ky_trait_key *key);
 /* The fact of an instance; NULL: it has none. An event that does not come is the number 0. */
 const struct ky_fact *ky_column_fact(
 	const struct ky_search *w, const struct ky_instance *i, uint32_t key);
-/* The product, or the difference, of its number and the other one. */
+/* Its number and the other one together. */
 double ky_column_combine(const struct ky_column *c, double number, double other);
 double ky_column_number(
 	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f);
@@ -121,7 +127,7 @@ bool ky_column_is_duration(const struct ky_search *w, const struct ky_column *c)
 
 /* Numbers with which the amount grows, or beyond which it is there. */
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
-/* Products and differences of two sizes, which alone are no conditions. After the fields alone. */
+/* Products, differences and sums of two sizes, which alone say less. After the fields alone. */
 int ky_products_test(struct ky_search *w);
 /* Numbers with one remainder, or one bit. */
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key);

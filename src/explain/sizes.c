@@ -217,6 +217,7 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 	char slope[32];
 
 	condition.is_law = is_law(e);
+	condition.r2 = e->r2;
 	if (c->is_degree || e->slope < 0) {
 		ky_buf_printf(&b, "the %s ", e->slope > 0 ? "greater" : "smaller");
 		ky_column_put(&b, w, c);

@@ -144,6 +144,16 @@ def test_product():
           "grows with ", "width", " × ", "height", ": 10")
 
 
+def test_sum_of_two():
+    """Two sizes whose sum says how long, and of which each says half of that."""
+    def fields(p, i):
+        return {"left": p.r.randrange(1000), "right": p.r.randrange(1000), "user": p.r.randrange(1000)}
+
+    def work(p, i, f):
+        p.spend(50 + (f["left"] + f["right"]) / 2)
+    check(Program(116).make(work, fields), "grows with left + right: ", "ns for each 1 more")
+
+
 def test_range():
     """Work on a range grows with the difference of its ends."""
     def work(p, i, f):
