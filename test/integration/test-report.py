@@ -320,6 +320,30 @@ def test_filters(k):
         equal(browser.errors, [], "errors of the page's program")
 
 
+def test_foreign_fields(k):
+    """Names with blanks, options and blocks of data hide no other field from the filter."""
+    bits = lambda n, **more: {"type": "fixed-length-unsigned-integer", "length": n, "byte-order": "little-endian", **more}
+    optional = lambda n: {"type": "optional", "selector-field-location": {"path": ["n"]}, "selector-field-ranges": [[n, n]], "field-class": bits(8)}
+    members = [("n", bits(8)), ("a b", {"type": "null-terminated-string"}), ("o", optional(9)), ("p", optional(1)), ("block", {"type": "static-length-blob", "length": 2}),
+        ("s", {"type": "structure", "member-classes": [{"name": "x y", "field-class": bits(8)}, {"name": "z", "field-class": bits(8)}]}), ("mark", bits(8))]
+    structure = lambda members: {"type": "structure", "member-classes": [{"name": name, "field-class": field} for name, field in members]}
+    fragments = ({"type": "preamble", "version": 2}, {"type": "clock-class", "id": "c", "frequency": 1000000000},
+        {"type": "data-stream-class", "default-clock-class-id": "c", "event-record-header-field-class": structure([("t", bits(8, roles=["default-clock-timestamp"]))])},
+        {"type": "event-record-class", "name": "e", "payload-field-class": structure(members)})
+    trace = k.top / "foreign"
+    trace.mkdir()
+    (trace / "metadata").write_text("".join(f"\x1e{json.dumps(f)}\n" for f in fragments))
+    (trace / "s").write_bytes(bytes((1, 1)) + b"x, y = {\0" + bytes((7, 0x0c, 0x1f, 2, 3, 4)) + bytes((2, 1)) + b"\0" + bytes((8, 1, 2, 5, 6, 9)))
+    page, _ = make_page(k, trace)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        for text in ("mark == 4", "mark > 0", "p == 7", "s.z == 6", "n == 1 && mark == 4", "o == 1 || mark == 4", "!(o == 1) && mark == 9"):
+            wanted = len(k.kymo("view", trace, "-f", text).stdout.splitlines())
+            equal(browser.js(FILTERED % json.dumps(f"* if {text}")), [wanted, wanted, "false"], text)
+        wanted = [["n", "1"], ["a b", '"x, y = {"'], ["o", "<none>"], ["p", "{ 7 }"], ["block", "{ 0c 1f }"], ["s", "{ x y = 2, z = 3 }"], ["mark", "4"]]
+        equal(browser.js("fieldsOf(0).then(text => language.fields(text))"), wanted, "fields of an event")
+
+
 def test_part(k):
     """--detail lists a part, and says so; selections are those of kymo view."""
     trace = make_trace(k)

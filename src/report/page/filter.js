@@ -8,7 +8,7 @@
  */
 function filterLanguage() {
 	/* ---- values of a line: "{ cpu_id = 0 }, { vpid = 1 }, { text = "a", list = [ [0] = 1 ] }" ---- */
-	const NAME = /[^\s=[\]{},]+/y, SCALAR = /[^\s,\]}]+/y, STRING = /"(?:[^"\\]|\\.)*"/ys;
+	const NAME = /(?:(?! = ).)+/ys, SCALAR = /[^\s,\]}]+/y, STRING = /"(?:[^"\\]|\\.)*"/ys;
 	let line, at;
 	function take(pattern) {
 		pattern.lastIndex = at;
@@ -27,6 +27,8 @@ function filterLanguage() {
 	function scalar(text) {
 		if (text === 'true' || text === 'false')
 			return BigInt(text === 'true');
+		if (text === '<none>')
+			return undefined;
 		if (/^-?\d+$/.test(text))
 			return BigInt(text);
 		if (/^0[xXbB][0-9a-fA-F]+$/.test(text))
@@ -56,7 +58,7 @@ function filterLanguage() {
 		if (line[at] === '"')
 			return unquote(take(STRING));
 		if (skip('{ '))
-			return members(' }', '}');
+			return braces();
 		if (skip('[ '))
 			return members(' ]', ']');
 		if (skip('( ')) { /* an enumeration: ( "LABEL" : container = 1 ) */
@@ -70,6 +72,20 @@ function filterLanguage() {
 		}
 		const v = scalar(take(SCALAR));
 		skipNote();
+		return v;
+	}
+	/* Behind "{ ": "a = 1 }" is a structure, "7 }" an option or a variant, "0c 1f }" a block of data. */
+	function braces() {
+		const OPTION = /["{[(]|[^\s,]+ (?:[}<]|\{ ")/y, BLOCK = /(?:[\da-f]{2} ){2,}\}/y;
+		OPTION.lastIndex = BLOCK.lastIndex = at;
+		if (BLOCK.test(line)) {
+			at = BLOCK.lastIndex;
+			return new Map();
+		}
+		if (line[at] === '}' || !OPTION.test(line))
+			return members(' }', '}');
+		const v = value();
+		take(/ \}/y);
 		return v;
 	}
 	/* Members of a structure by name, of an array by "[N]". */
@@ -301,13 +317,15 @@ function filterLanguage() {
 		const context = /^\$ctx\./.test(name), bare = name.replace(/^\$ctx\.(?!\$)/, '').replace(/^\$ctx\.\$/, '$');
 		const names = [bare, bare.replace(/^\$app\.(.*):(.*)$/, 'app_$1_$2'), bare.replace(/^\$app\.(.*):(.*)$/, '_app_$1_$2')];
 		return all => {
-			let v;
+			let v, isThere = context; /* perhaps without a value */
 			const from = context || bare[0] === '$' ? all.slice(0, -1) : all.toReversed();
 			for (const scope of from)
-				for (const n of names)
+				for (const n of names) {
 					v ??= scope.get(n);
+					isThere ||= scope.has(n);
+				}
 			if (v === undefined) {
-				if (context)
+				if (isThere)
 					return undefined;
 				throw MISSING;
 			}
