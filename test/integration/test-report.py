@@ -144,6 +144,21 @@ of_the_page = kymotest.without_sanitizers
 
 
 @of_the_page
+def test_both_losses(k):
+    """The page names all that is missing: events, packets, damage."""
+    trace = k.top / "both"
+    trace.mkdir()
+    (trace / "metadata").write_text("/* CTF 1.8 */\ntypealias integer { size = 8; align = 8; } := u8;\ntrace { major = 1; minor = 8; byte_order = le; };\n"
+        "stream { packet.context := struct { u8 content_size; u8 timestamp_begin; u8 timestamp_end; u8 events_discarded; u8 packet_seq_num; };"
+        'event.header := struct { u8 timestamp; u8 id; }; };\nevent { name = "e"; id = 1; fields := struct { u8 a; }; };\n')
+    (trace / "s").write_bytes(bytes((64, 1, 5, 0, 0, 2, 1, 7)) + bytes((64, 11, 15, 3, 2, 12, 1, 7)) + bytes((88, 21, 25, 3, 3, 22, 1, 7, 23, 9, 7)))
+    page, _ = make_page(k, trace)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        equal(browser.js("document.getElementById('loss').textContent"), "3 events discarded, 1 packet lost", "what is lost")
+        equal(browser.js("document.getElementById('notes').textContent"), "a damaged place was left out", "notes")
+
+
 def test_drawing(k):
     """In random windows, a column of pixels is filled if a slice is there."""
     page, _ = make_page(k, make_trace(k))

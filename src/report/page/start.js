@@ -117,10 +117,11 @@ function showHead() {
 	const notes = [];
 	document.title = `${head.title}: Kymo report`;
 	$('what').textContent = `${head.events.toLocaleString('en')} events, ${head.slices.toLocaleString('en')} slices, ${duration(head.end - head.from)}, ${date(head.from)}, ${head.title}`;
-	$('loss').textContent = head.discarded ? `${head.discarded.toLocaleString('en')} events discarded` : head.packets_lost ? `${head.packets_lost} packets lost` : 'nothing discarded';
-	$('loss').className = head.discarded || head.packets_lost ? 'bad' : '';
+	const lost = [[head.discarded, 'event', 'discarded'], [head.packets_lost, 'packet', 'lost']].filter(([n]) => n);
+	$('loss').textContent = lost.map(([n, what, how]) => `${n.toLocaleString('en')} ${what}${n > 1 ? 's' : ''} ${how}`).join(', ') || 'nothing discarded';
+	$('loss').className = lost.length ? 'bad' : '';
 	if (head.damaged)
-		notes.push(`${head.damaged} damaged places were left out`);
+		notes.push(head.damaged > 1 ? `${head.damaged} damaged places were left out` : 'a damaged place was left out');
 	if (head.complete > 0)
 		notes.push(`the trace is complete from +${duration(head.complete)}: earlier, events are missing`);
 	if (head.listed < head.events)
