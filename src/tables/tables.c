@@ -45,9 +45,11 @@ static const struct fixed_column of_classes[] = {{"name", KY_CELL_TEXT}, {"id", 
 
 #define COLUMNS(list) (list), KY_ARRAY_SIZE(list)
 
-/* Contexts that fixed columns show. */
-static const char *const shown_as_fixed[] = {
-	"cpu_id", "vpid", "pid", "vtid", "tid", "procname", "packet_seq_num"};
+/* Contexts that fixed columns show; only if an event does not have the preferred one. */
+static const struct {
+	const char *name, *preferred;
+} shown_as_fixed[] = {{"cpu_id", NULL}, {"vpid", NULL}, {"pid", "vpid"}, {"vtid", NULL},
+	{"tid", "vtid"}, {"procname", NULL}, {"packet_seq_num", NULL}};
 
 /* --- names --- */
 
@@ -260,11 +262,23 @@ static bool add_field(
 	return add_label(d, t, f, path);
 }
 
-static bool is_shown_as_fixed(const char *name)
+static bool has_context(const struct kymo_event_class *c, const char *name)
 {
-	for (size_t i = 0; i < KY_ARRAY_SIZE(shown_as_fixed); i++)
-		if (!strcmp(shown_as_fixed[i], name))
-			return true;
+	bool found = false;
+
+	for (size_t i = 0; i < c->n_fields && !found; i++)
+		found = c->fields[i].scope != KYMO_SCOPE_FIELDS && !strcmp(c->fields[i].name, name);
+	return found;
+}
+
+static bool is_shown_as_fixed(const struct kymo_event_class *c, const char *name)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(shown_as_fixed); i++) {
+		const char *preferred = shown_as_fixed[i].preferred;
+
+		if (!strcmp(shown_as_fixed[i].name, name))
+			return !preferred || !has_context(c, preferred);
+	}
 	return false;
 }
 
@@ -280,7 +294,7 @@ static bool add_fields(struct draft *d, struct ky_table *t, const struct kymo_ev
 	for (size_t i = 0; i < c->n_fields && ok; i++) {
 		const struct kymo_event_field *f = &c->fields[i];
 
-		if (f->scope == KYMO_SCOPE_FIELDS || is_shown_as_fixed(f->name))
+		if (f->scope == KYMO_SCOPE_FIELDS || is_shown_as_fixed(c, f->name))
 			continue;
 		ok = asprintf(&path, "$ctx.%s", f->name) >= 0;
 		if (ok) {

@@ -214,6 +214,22 @@ def test_no_clock(k):
     equal(ask(k, trace, "SELECT a FROM e WHERE ts <= 5"), [], "rows in a range of time")
 
 
+def test_owners(k):
+    """All numbers of an event's process and thread have columns."""
+    have_sqlite(k)
+    trace = k.top / "owners"
+    trace.mkdir()
+    names = ("pid", "vpid", "tid", "vtid")
+    (trace / "metadata").write_text("/* CTF 1.8 */\ntypealias integer { size = 8; align = 8; } := u8;\ntrace { major = 1; minor = 8; byte_order = le; };\n"
+        "stream { event.header := struct { u8 id; }; event.context := struct { u8 tid; }; };\n"
+        f'event {{ name = "all"; id = 0; context := struct {{ {"".join(f"u8 {name}; " for name in names)}}}; fields := struct {{ u8 a; }}; }};\n'
+        'event { name = "one"; id = 1; fields := struct { u8 a; }; };\n')
+    (trace / "s").write_bytes(b"\0\3" b"\1\2\3\4" b"\5" b"\1\7\6")
+    equal(ask(k, trace, 'SELECT pid, pid_, tid, tid_, a FROM "all"'), [(2, 1, 4, 3, 5)], "with both numbers")
+    equal(ask(k, trace, "SELECT pid, tid, a FROM one"), [(None, 7, 6)], "with one of them")
+    equal(ask(k, trace, "SELECT pid, tid FROM events"), [(2, 4), (None, 7)], "of all events")
+
+
 def test_losses(k):
     """Discarded events, damage and packets are rows, and spans over a loss are none."""
     have_sqlite(k)
