@@ -214,7 +214,7 @@ static void put_lost(struct chrome *c, const struct ky_mark *m)
 	begin_object(c, "i", &lost, 0, 0);
 	ky_buf_printf(b,
 		",\"s\":\"g\",\"args\":{\"what\":\"%s\",\"n\":%" PRIu64 ",\"ns\":%" PRId64 "}}",
-		m->what, m->n_lost, m->end_ns - m->ns);
+		m->what, m->n_lost, (int64_t)((uint64_t)m->end_ns - (uint64_t)m->ns));
 }
 
 static int put_mark(void *arg, const struct ky_mark *m)

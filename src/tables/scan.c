@@ -467,6 +467,17 @@ static void set_unsigned(struct ky_cell *ret, uint64_t u)
 		(size_t)snprintf(ret->number, sizeof(ret->number), "%" PRIu64, u));
 }
 
+/* Below 0 if the end is before the begin, as a clock that goes back makes it. */
+static void set_duration(struct ky_cell *ret, int64_t from_ns, int64_t to_ns)
+{
+	uint64_t ns = (uint64_t)to_ns - (uint64_t)from_ns;
+
+	if (to_ns < from_ns)
+		set_integer(ret, (int64_t)ns);
+	else
+		set_unsigned(ret, ns);
+}
+
 /* The value of one column of the query. */
 static void set_value(const struct ky_scan *s, struct ky_cell *ret, size_t column)
 {
@@ -514,7 +525,7 @@ static void set_label(const struct ky_scan *s, const struct sources *from, struc
 	}
 }
 
-/* True if the current event has a time: its stream has a clock. */
+/* True if the current event or loss has a time: its stream has a clock. */
 static bool has_time(const struct ky_scan *s)
 {
 	return kymo_reader_stream(s->tables->reader, s->batch->stream[s->row])->has_times;
@@ -609,10 +620,12 @@ static void set_lost_cell(const struct ky_scan *s, int fixed, struct ky_cell *re
 
 	switch (fixed) {
 	case 0:
-		set_integer(ret, b->ns[i]);
+		if (has_time(s))
+			set_integer(ret, b->ns[i]);
 		return;
 	case 1:
-		set_integer(ret, b->end_ns[i] - b->ns[i]);
+		if (has_time(s))
+			set_duration(ret, b->ns[i], b->end_ns[i]);
 		return;
 	case 2:
 		if (b->item[i] != KYMO_ITEM_DAMAGED)
@@ -638,7 +651,7 @@ static void set_packet_cell(const struct ky_scan *s, int fixed, struct ky_cell *
 		return;
 	case 1:
 		if (p->has_times)
-			set_integer(ret, p->end_ns - p->begin_ns);
+			set_duration(ret, p->begin_ns, p->end_ns);
 		return;
 	case 2:
 		set_integer(ret, (int64_t)s->stream);

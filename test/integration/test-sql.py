@@ -212,6 +212,9 @@ def test_no_clock(k):
     equal(ask(k, trace, "SELECT ts, a FROM e ORDER BY ts"), [(None, 1), (None, 2)], "rows")
     equal(ask(k, trace, "SELECT count(*), count(ts) FROM events"), [(2, 0)], "times")
     equal(ask(k, trace, "SELECT a FROM e WHERE ts <= 5"), [], "rows in a range of time")
+    with (trace / "metadata").open("a") as f:
+        f.write("stream { packet.context := struct { integer { size = 8; align = 8; } events_discarded; }; };\n")
+    equal(ask(k, trace, "SELECT ts, dur, n FROM lost"), [(None, None, 1)], "a loss")
 
 
 def test_owners(k):
