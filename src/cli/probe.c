@@ -143,27 +143,60 @@ static void compare_name(void *arg, const char *name)
 	snprintf(n->name, sizeof(n->name), "%s", name);
 }
 
+/* Adds the definitions for places of elf_function_places() or elf_sdt_places(). */
+static int add_places(
+	const char *name, const struct target *t, char *places, struct kymo_value *params)
+{
+	char *line, *place, *definition;
+	int ret = 0;
+
+	while (!ret && (line = strsep(&places, "\n")) && *line) {
+		place = strchr(line, ' ') + 1;
+		if (asprintf(&definition, "%s%.*s %s:%s", name, (int)(place - 1 - line), line,
+			    t->path, place) < 0)
+			return -ENOMEM;
+		ret = kymo_value_add_string(params, "definitions", definition);
+		free(definition);
+	}
+	return ret;
+}
+
+static int no_function(struct cli *cli, const struct target *t, const struct elf *e)
+{
+	struct nearest near = {.wanted = t->symbol, .distance = NEAR_LIMIT};
+
+	elf_each_function(e, compare_name, &near);
+	return cli_fail(cli, "not-found", "%s has no function '%s'%s%s%s", t->path, t->symbol,
+		*near.name ? ": did you mean '" : "",
+		*near.name ? near.name : ": were its symbols removed (strip)?",
+		*near.name ? "'?" : "");
+}
+
 static int add_function(struct cli *cli, const struct target *t, const struct elf *e,
 	const char *name, struct kymo_value *params)
 {
-	struct nearest near = {.wanted = t->symbol, .distance = NEAR_LIMIT};
-	char definition[PATH_MAX + 512];
-	uint64_t offset;
-	int r = elf_find_function(e, t->symbol, t->offset, &offset);
+	struct ky_buf places = {0};
+	bool chooses;
+	int r = elf_function_places(e, t->symbol, t->offset, &places, &chooses), code;
 
-	if (r == -ERANGE)
-		return cli_fail(cli, "not-found", "%s: function '%s' has no byte %llu", t->path,
+	if (r == -ENOENT)
+		code = no_function(cli, t, e);
+	else if (r == -ERANGE)
+		code = cli_fail(cli, "not-found", "%s: function '%s' has no byte %llu", t->path,
 			t->symbol, (unsigned long long)t->offset);
-	if (r < 0) {
-		elf_each_function(e, compare_name, &near);
-		return cli_fail(cli, "not-found", "%s has no function '%s'%s%s%s", t->path,
-			t->symbol, *near.name ? ": did you mean '" : "",
-			*near.name ? near.name : ": were its symbols removed (strip)?",
-			*near.name ? "'?" : "");
-	}
-	snprintf(definition, sizeof(definition), "%s %s:0x%llx", name, t->path,
-		(unsigned long long)offset);
-	return cli_params_added(cli, kymo_value_add_string(params, "definitions", definition));
+	else if (r == -ENOTUNIQ)
+		code = cli_fail(cli, "unsupported",
+			"%s has several functions '%s': an offset would be right for one of them only",
+			t->path, t->symbol);
+	else
+		code = cli_params_added(cli,
+			places.error ? places.error : add_places(name, t, places.data, params));
+	if (!code && chooses && !cli->json)
+		cli_warn(cli,
+			"%s: '%s' chooses a function for each program that starts: the event shows the choice, and not the calls",
+			t->path, t->symbol);
+	ky_buf_deinit(&places);
+	return code;
 }
 
 // ---- SDT probes
@@ -194,24 +227,6 @@ static int no_sdt_probe(struct cli *cli, const struct target *t, const struct el
 		others.n > LISTED_MAX ? " and others" : "");
 	ky_buf_deinit(&others.text);
 	return code;
-}
-
-/* Adds the definitions for places of elf_sdt_places(). */
-static int add_places(
-	const char *name, const struct target *t, char *places, struct kymo_value *params)
-{
-	char *line, *place, *definition;
-	int ret = 0;
-
-	while (!ret && (line = strsep(&places, "\n")) && *line) {
-		place = strchr(line, ' ') + 1;
-		if (asprintf(&definition, "%s%.*s %s:%s", name, (int)(place - 1 - line), line,
-			    t->path, place) < 0)
-			return -ENOMEM;
-		ret = kymo_value_add_string(params, "definitions", definition);
-		free(definition);
-	}
-	return ret;
 }
 
 static int add_sdt_probe(struct cli *cli, const struct target *t, const struct elf *e,

@@ -147,10 +147,8 @@ static bool each_section(const struct elf *e, void *arg,
 // ---- functions
 
 struct search {
-	const char *wanted;		       /* NULL: none */
-	void (*each)(void *arg, const char *); /* NULL: none */
+	void (*each)(void *arg, const char *name, const Elf64_Sym *symbol);
 	void *arg;
-	uint64_t address, size;
 };
 
 static bool is_function(const Elf64_Sym *s)
@@ -174,34 +172,78 @@ static bool search_symbols(void *arg, const struct elf *e, const struct section 
 	for (uint64_t at = 0; at + sizeof(sym) <= s->size; at += sizeof(sym)) {
 		memcpy(&sym, s->data + at, sizeof(sym));
 		name = text_at(names.data, names.size, sym.st_name);
-		if (!is_function(&sym) || !*name)
-			continue;
-		if (search->each)
-			search->each(search->arg, name);
-		if (!search->wanted || strcmp(name, search->wanted) != 0)
-			continue;
-		search->address = sym.st_value;
-		search->size = sym.st_size;
-		return true;
+		if (is_function(&sym) && *name)
+			search->each(search->arg, name, &sym);
 	}
 	return false;
 }
 
-int elf_find_function(
-	const struct elf *e, const char *name, uint64_t distance, uint64_t *ret_offset)
-{
-	struct search search = {.wanted = name};
+/* The functions of one name. The tables of symbols may have a function twice. */
+struct functions {
+	const struct elf *e;
+	const char *name;
+	uint64_t distance, least_size;
+	struct ky_buf *to, offsets;
+	int n;
+	bool chooses;
+};
 
-	if (!each_section(e, &search, search_symbols))
+static bool has_offset(const struct ky_buf *offsets, uint64_t offset)
+{
+	for (size_t at = 0; at < offsets->len; at += sizeof(offset))
+		if (!memcmp((const char *)offsets->data + at, &offset, sizeof(offset)))
+			return true;
+	return false;
+}
+
+static void put_function(void *arg, const char *name, const Elf64_Sym *symbol)
+{
+	struct functions *f = arg;
+	uint64_t offset;
+
+	if (strcmp(name, f->name) != 0 || !find_offset(f->e, symbol->st_value, true, &offset) ||
+		has_offset(&f->offsets, offset))
+		return;
+	ky_buf_append(&f->offsets, &offset, sizeof(offset));
+	ky_buf_printf(f->to, " 0x%llx\n", (unsigned long long)(offset + f->distance));
+	f->least_size = f->n++ ? KY_MIN(f->least_size, symbol->st_size) : symbol->st_size;
+	f->chooses |= ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+}
+
+int elf_function_places(const struct elf *e, const char *name, uint64_t distance, struct ky_buf *to,
+	bool *ret_chooses)
+{
+	struct functions f = {.e = e, .name = name, .distance = distance, .to = to};
+	struct search search = {put_function, &f};
+
+	each_section(e, &search, search_symbols);
+	if (f.offsets.error)
+		to->error = f.offsets.error;
+	ky_buf_deinit(&f.offsets);
+	*ret_chooses = f.chooses;
+	if (!f.n)
 		return -ENOENT;
-	if (distance && distance >= search.size)
-		return -ERANGE;
-	return find_offset(e, search.address + distance, true, ret_offset) ? 0 : -ENOENT;
+	if (distance && f.n > 1)
+		return -ENOTUNIQ;
+	return distance && distance >= f.least_size ? -ERANGE : f.n;
+}
+
+struct names {
+	void (*each)(void *arg, const char *name);
+	void *arg;
+};
+
+static void report_name(void *arg, const char *name, const Elf64_Sym *symbol)
+{
+	const struct names *names = arg;
+
+	names->each(names->arg, name);
 }
 
 void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *name), void *arg)
 {
-	struct search search = {.each = each, .arg = arg};
+	struct names names = {each, arg};
+	struct search search = {report_name, &names};
 
 	each_section(e, &search, search_symbols);
 }

@@ -28,11 +28,14 @@ struct elf_sdt {
 int elf_open(struct elf *e, const char *path);
 void elf_close(struct elf *e);
 /*
- * Finds the place that is `distance` bytes behind the begin of a function. Returns 0, -ENOENT, or
- * -ERANGE if the function is not so long.
+ * Appends a line " 0xOFFSET" for each function of that name, `distance` bytes behind its begin:
+ * several source files may have a function of one name, and so have versions of a library. Returns
+ * the number of lines; -ENOENT; -ERANGE if the function is not so long; -ENOTUNIQ if there are
+ * several functions, for which the distance cannot be right. *ret_chooses: one of them chooses the
+ * code that programs execute when they start (IFUNC). Errors are to's.
  */
-int elf_find_function(
-	const struct elf *e, const char *name, uint64_t distance, uint64_t *ret_offset);
+int elf_function_places(const struct elf *e, const char *name, uint64_t distance, struct ky_buf *to,
+	bool *ret_chooses);
 /* Calls each() for the names of all functions. */
 void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *name), void *arg);
 /* Calls each() for all SDT probes. */

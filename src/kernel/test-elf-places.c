@@ -19,6 +19,34 @@ int probed_function(int n)
 	return n + 1;
 }
 
+__attribute__((noinline, used)) int probed_twin_1(int n);
+__attribute__((noinline, used)) int probed_twin_2(int n);
+
+int probed_twin_1(int n)
+{
+	return n * 3;
+}
+
+int probed_twin_2(int n)
+{
+	return n * 5;
+}
+
+/* Returns the number of places, and stores the last one. */
+static int find_places(const struct elf *e, const char *name, uint64_t distance, uint64_t *ret)
+{
+	struct ky_buf places = {0};
+	bool chooses;
+	int n = elf_function_places(e, name, distance, &places, &chooses);
+
+	if (n > 0)
+		*ret = strtoull(strrchr(places.data, ' '), NULL, 0);
+	assert_false(chooses);
+	assert_int_equal(places.error, 0);
+	ky_buf_deinit(&places);
+	return n;
+}
+
 static void test_function(void **state)
 {
 	uint8_t there[8];
@@ -26,16 +54,38 @@ static void test_function(void **state)
 	struct elf e;
 
 	assert_int_equal(elf_open(&e, SELF), 0);
-	assert_int_equal(elf_find_function(&e, "probed_function", 0, &offset), 0);
+	assert_int_equal(find_places(&e, "probed_function", 0, &offset), 1);
 	assert_true(offset + sizeof(there) <= e.size);
 	memcpy(there, (const void *)(uintptr_t)probed_function, sizeof(there));
 	assert_memory_equal(e.data + offset, there, sizeof(there));
-	assert_int_equal(elf_find_function(&e, "probed_function", 1, &inside), 0);
+	assert_int_equal(find_places(&e, "probed_function", 1, &inside), 1);
 	assert_int_equal(inside, offset + 1);
-	assert_int_equal(elf_find_function(&e, "probed_function", 1 << 20, &inside), -ERANGE);
-	assert_int_equal(elf_find_function(&e, "probed_function", UINT64_MAX, &inside), -ERANGE);
-	assert_int_equal(elf_find_function(&e, "no_such_function", 0, &offset), -ENOENT);
-	assert_int_equal(elf_find_function(&e, "memcpy", 0, &offset), -ENOENT); /* another file's */
+	assert_int_equal(find_places(&e, "probed_function", 1 << 20, &inside), -ERANGE);
+	assert_int_equal(find_places(&e, "probed_function", UINT64_MAX, &inside), -ERANGE);
+	assert_int_equal(find_places(&e, "no_such_function", 0, &offset), -ENOENT);
+	assert_int_equal(find_places(&e, "memcpy", 0, &offset), -ENOENT); /* another file's */
+	elf_close(&e);
+}
+
+/* Two source files may have a function of one name, and a library two versions of one. */
+static void test_functions_of_one_name(void **state)
+{
+	const char name[] = "probed_twin_1", other[] = "probed_twin_2";
+	uint64_t offset;
+	struct elf e, copy;
+	uint8_t *data, *at;
+
+	assert_int_equal(elf_open(&e, SELF), 0);
+	data = malloc(e.size);
+	assert_non_null(data);
+	copy = (struct elf){data, e.size};
+	memcpy(data, e.data, e.size);
+	assert_int_equal(find_places(&copy, name, 0, &offset), 1);
+	while ((at = memmem(data, e.size, other, sizeof(other) - 1)))
+		memcpy(at, name, sizeof(name) - 1);
+	assert_int_equal(find_places(&copy, name, 0, &offset), 2);
+	assert_int_equal(find_places(&copy, name, 1, &offset), -ENOTUNIQ);
+	free(data);
 	elf_close(&e);
 }
 
@@ -54,8 +104,9 @@ static void count_sdt(void *arg, const struct elf_sdt *probe)
 static void test_damaged(void **state)
 {
 	unsigned n = 0, seed = 1;
+	struct ky_buf places = {0};
 	struct elf e, copy;
-	uint64_t offset;
+	bool chooses;
 	uint8_t *data;
 
 	assert_int_equal(elf_open(&e, SELF), 0);
@@ -71,10 +122,11 @@ static void test_damaged(void **state)
 			data[16 + (seed >> 8) % 48] ^= k & 1 ? 0x80 : 0;
 		}
 		memcpy(data, e.data, 16);
-		elf_find_function(&copy, "probed_function", 0, &offset);
+		elf_function_places(&copy, "probed_function", 0, &places, &chooses);
 		elf_each_function(&copy, count_name, &n);
 		elf_each_sdt(&copy, count_sdt, &n);
 	}
+	ky_buf_deinit(&places);
 	free(data);
 	elf_close(&e);
 }
@@ -128,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_function),
+		cmocka_unit_test(test_functions_of_one_name),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_no_program),
 		cmocka_unit_test(test_arguments),

@@ -74,6 +74,18 @@ def test_function(k):
     wait_for(lambda: not definitions(made[0]), lambda: f"the definitions to be removed: {definitions(made[0])}")
 
 
+def test_chosen_function(k):
+    """A function of the C library that only chooses another one: a warning says so."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    libc = re.search(r" (/\S*/libc\.so\.6)$", pathlib.Path("/proc/self/maps").read_text(), re.MULTILINE)
+    if not libc:
+        raise kymotest.Skip("this Python has no libc.so.6")
+    done = k.kymo("enable-event", "-k", f"--userspace-probe={libc[1]}:memcpy", status=0)
+    check("'memcpy' chooses a function for each program that starts: " in done.stderr, done.stderr)
+
+
 def test_replaced(k):
     """The program's file is replaced: a notice says that the probe is in the earlier one."""
     need_tracefs()

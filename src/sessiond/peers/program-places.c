@@ -117,8 +117,8 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 	struct ky_buf places = {.max = ANSWER_MAX};
 	char path[32];
 	struct elf e;
-	uint64_t offset;
 	unsigned left_out = 0;
+	bool chooses;
 
 	socket = become(socket, peer);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", open_file(socket, t->path));
@@ -126,8 +126,8 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 		end_with_error(socket, "it is not a 64-bit program or library of this machine");
 	if (*t->provider)
 		elf_sdt_places(&e, t->provider, t->symbol, &places, &left_out);
-	else if (!elf_find_function(&e, t->symbol, 0, &offset))
-		ky_buf_printf(&places, " 0x%llx\n", (unsigned long long)offset);
+	else
+		elf_function_places(&e, t->symbol, 0, &places, &chooses);
 	if (places.error)
 		end_with_error(socket, "it has too many places of that name");
 	if (!places.len)
