@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -52,6 +53,12 @@ int held_open(struct held *h, const struct fleet_config *c, char *why, size_t si
 	if (!r) {
 		h->dir = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = h->dir < 0 ? -errno : 0;
+	}
+	/* Two agents would take a snapshot into the same directory. */
+	if (!r && flock(h->dir, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+		snprintf(
+			why, size, "another kymo-agent of host '%s' runs on this machine", c->name);
+		return -EBUSY;
 	}
 	if (r < 0)
 		snprintf(why, size, "cannot keep snapshots in '%s': %s", h->path, strerror(-r));

@@ -197,6 +197,8 @@ def test_hosts(k):
         equal(found["web1"]["boot"], pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "boot")
         line = re.compile(r"^web1 +[0-9.]+ s +answers +flight \(started\)$", re.M)
         wait_for(lambda: line.search(fleet.kymo("hosts", PATIENT).stdout), "the line of a host")
+        second = k.run([AGENT, fleet.config("web1")], env=fleet.hosts[0].env, status=1)
+        equal(second.stderr, "kymo-agent: another kymo-agent of host 'web1' runs on this machine\n", "a second agent")
         db.daemon.send_signal(signal.SIGSTOP)
         late = lambda: hosts()["db1"].get("trouble") == "the session daemon has not answered within 2 s"
         wait_for(late, "a host with a daemon that does not run")
