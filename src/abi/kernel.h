@@ -7,7 +7,8 @@
  *
  *   memfd:     n_cpus x struct ky_kernel_cpu, each with
  *              its blocks of records, KY_KERNEL_BLOCKS x KY_KERNEL_BLOCK
- *              one sub-buffer as it was read, and KY_KERNEL_SLACK bytes
+ *              one sub-buffer as it was read, and KY_KERNEL_BEHIND bytes: the slack, and records
+ *              of the sub-buffer before it that wait for their stacks
  *
  * Positions count bytes of records, as in a ring (abi/ring.h): position p lies in block
  * (p / KY_KERNEL_BLOCK) % KY_KERNEL_BLOCKS.
@@ -29,6 +30,7 @@
 #define KY_KERNEL_BLOCKS     4u
 #define KY_KERNEL_BLOCK	     (256u << 10)
 #define KY_KERNEL_SLACK	     64u /* copies may exceed a sub-buffer's end by that many bytes */
+#define KY_KERNEL_BEHIND     4096u
 #define KY_KERNEL_SUBBUF_MIN 4096u
 #define KY_KERNEL_SUBBUF_MAX (256u << 10)
 #define KY_KERNEL_CPUS_MAX   4096u
@@ -40,7 +42,10 @@
 struct ky_kernel_slot {
 	uint64_t pos, count, ts; /* end of the records: position, number, clock of the last */
 	uint64_t first_ts;	 /* clock of the first record; 0: none yet */
-	/* of the sub-buffer: bytes that were transcoded, 0 for all; the clock there */
+	/*
+	 * Of the sub-buffer: bytes that were transcoded, 0 for all; the clock there. The upper 32
+	 * bits of page_at: where records wait, which come first; then page_ts is their clock.
+	 */
 	uint64_t page_at, page_ts;
 	uint64_t n_refused; /* records that could not be decoded */
 	/* the next part of a state dump is written if its number << 32 | part is greater */
@@ -95,7 +100,7 @@ static inline uint64_t ky_kernel_page_offset(void)
 /* Returns the size of a CPU's part. */
 static inline uint64_t ky_kernel_cpu_size(uint32_t subbuf_size)
 {
-	return ky_kernel_page_offset() + ky_kernel_round(subbuf_size + KY_KERNEL_SLACK);
+	return ky_kernel_page_offset() + ky_kernel_round(subbuf_size + KY_KERNEL_BEHIND);
 }
 
 /* Returns the size of the memfd in bytes. */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
+#include "abi/kernel.h"
 #include "abi/ring.h"
 #include "kernel/filter.h"
 #include "kernel/names.h"
@@ -222,12 +223,12 @@ static void test_names(void **state)
 
 /* ---- sub-buffers ---- */
 
-static uint8_t page[PAGE + 64], out[65536 + 64];
+static uint8_t page[PAGE + KY_KERNEL_BEHIND], out[65536 + 64];
 static uint32_t page_len;
 
 static void page_begin(uint64_t clock)
 {
-	memset(page, 0, sizeof(page));
+	memset(page, 0, PAGE);
 	memcpy(page, &clock, 8);
 	page_len = 0;
 }
@@ -498,6 +499,76 @@ static void test_stack(void **state)
 	assert_int_equal(ky_load64(out + 29), 0);
 	assert_int_equal(ky_load64(out + 13 + STACK - 8), 0);
 	assert_int_equal(ky_load64(out + 13 + STACK + 56 + 4), 0);
+	assert_int_equal(place.n_refused, 0);
+	transcoder_end();
+	free(e);
+	free(s);
+}
+
+/* Appends the stack of thread 7 to the sub-buffer: one address. */
+static void put_stack_record(const struct event *s, const struct ky_kstep *step, uint64_t address)
+{
+	uint8_t frames[24] = {0};
+
+	put16(frames, s->f.id);
+	put32(frames + 4, 7);
+	put64(frames + step->offset, address);
+	page_record(1, frames, sizeof(frames));
+}
+
+static void put_switch_record(const struct event *e, int32_t from, int32_t to)
+{
+	uint8_t data[64];
+
+	make_switch(data, e->f.id, from, to);
+	page_record(1, data, sizeof(data));
+}
+
+static void next_page(uint64_t clock)
+{
+	page_begin(clock);
+	place.at = KY_KPAGE_HEADER;
+}
+
+/*
+ * An event at the end of a sub-buffer waits for its stack, which comes with the next one; what is
+ * behind the event waits, too.
+ */
+static void test_stack_of_next_page(void **state)
+{
+	static const char *const stack[] = {"callstack-kernel", NULL};
+	struct event *e = find_event("sched_switch", stack), *s = find_event("kernel_stack", NULL);
+	const size_t compact = 4 + STACK + 56;
+	struct ky_kstep step;
+
+	transcoder_begin();
+	transcoder.waits = true;
+	enable(e, 0);
+	assert_int_equal(ky_kstack_make(&step, &s->f), 0);
+	transcoder.kinds[s->f.id] = ky_kkind_new(KY_KERNEL_STACK_ID, 16, &step, 1);
+	page_begin(CLOCK);
+	put_switch_record(e, 7, 1);
+	put_stack_record(s, &step, 0x1111);
+	put_switch_record(e, 7, 2);
+	put_switch_record(e, 8, 3);
+	assert_int_equal(transcode_page(), 13 + STACK + 56);
+	assert_int_equal(place.at, 0);
+	assert_int_equal(place.count, 1);
+	/* Both areas are used: the last event of each sub-buffer waits. */
+	for (unsigned i = 0; i < 4; i++) {
+		next_page(CLOCK + 100 * (i + 1));
+		put_stack_record(s, &step, 0x2222 + i);
+		put_switch_record(e, 7, 4);
+		assert_int_equal(transcode_page(), i ? compact : 2 * compact);
+		assert_int_equal(ky_load64(out + 4), 0x2222 + i);
+		assert_int_equal(place.ts, CLOCK + (i ? 100 * i + 2 : 4));
+	}
+	/* The next one is empty: there is no stack. */
+	next_page(0);
+	assert_int_equal(transcode_page(), compact);
+	assert_int_equal(ky_load64(out + 4), 0);
+	assert_int_equal(place.waiting, 0);
+	assert_int_equal(place.count, 7);
 	assert_int_equal(place.n_refused, 0);
 	transcoder_end();
 	free(e);
@@ -847,6 +918,7 @@ int main(void)
 		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_stack),
+		cmocka_unit_test(test_stack_of_next_page),
 		cmocka_unit_test(test_text_argument),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_rwbs),

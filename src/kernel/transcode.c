@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/transcode.h"
 
+#include "abi/kernel.h"
 #include "abi/ring.h"
 #include "filter/pass.h"
 #include "kernel/page.h"
@@ -8,12 +9,15 @@
 
 #define NAME_SIZE   KY_CTX_PROCNAME_SIZE
 #define FLAG_NESTED 0x58u /* of common_flags: in a hard or soft interrupt, or in an NMI */
+/* Two areas for records that wait: one of them is used while the other is filled. */
+#define AREA_SIZE ((KY_KERNEL_BEHIND - 2 * KY_KERNEL_SLACK) / 2)
 
 /* The record that is being transcoded. */
 static struct {
 	struct ky_ktranscoder *t;
 	const uint8_t *data;
 	uint32_t cpu;
+	struct ky_kwalk behind; /* of the records that wait: the sub-buffer that follows */
 } current;
 
 /* ---- kinds ---- */
@@ -70,6 +74,7 @@ static bool check_step(struct ky_kkind *k, const struct ky_kstep *s, uint32_t wr
 	case KY_KOP_KERNEL_STACK:
 	case KY_KOP_USER_STACK:
 		k->fixed += KY_KSTACK_FRAMES * 8;
+		k->n_stacks++;
 		break;
 	case KY_KOP_FIELDS:
 		break;
@@ -193,7 +198,8 @@ int ky_kkind_set_filters(struct ky_kkind *k, const struct kymo_field *fields,
 
 int ky_ktranscoder_init(struct ky_ktranscoder *t, struct ky_kthreads *threads)
 {
-	*t = (struct ky_ktranscoder){calloc(KY_KKINDS, sizeof(*t->kinds)), threads, NULL};
+	*t = (struct ky_ktranscoder){
+		.kinds = calloc(KY_KKINDS, sizeof(*t->kinds)), .threads = threads};
 	return t->kinds ? 0 : -ENOMEM;
 }
 
@@ -392,23 +398,65 @@ static uint8_t *put_basename(uint8_t *out, const uint8_t *text, uint32_t n)
 }
 
 /*
- * Finds the stack of the event, among the records behind it: the kernel records the stack of the
- * same thread, in the same interrupt level, next. Returns the number of addresses.
+ * Finds the next record of the event's thread, in the same interrupt level: the kernel records the
+ * stacks of an event there. Returns NULL at the end of the walk.
  */
+static const uint8_t *find_next_of_thread(
+	struct ky_kwalk *w, const uint8_t *data, uint32_t *ret_len)
+{
+	const uint8_t *next;
+
+	while (ky_kwalk_next(w, &next, ret_len))
+		if (*ret_len >= 8 && ky_load32(next + 4) == ky_load32(data + 4) &&
+			!((next[2] ^ data[2]) & FLAG_NESTED))
+			return next;
+	return NULL;
+}
+
+/* Returns the kind of a record if it is a stack, or NULL: it is the thread's next event. */
+static const struct ky_kkind *stack_kind(const uint8_t *record)
+{
+	const struct ky_kkind *k = current.t->kinds[record[0] | record[1] << 8];
+
+	return k && k->is_stack ? k : NULL;
+}
+
+/* Returns true if the walk ends before all stacks of the event, and before the next event. */
+static bool lacks_stack(const struct ky_kkind *k, struct ky_kwalk w, const uint8_t *data)
+{
+	const uint8_t *next;
+	uint32_t len;
+
+	for (uint32_t i = 0; i < k->n_stacks; i++) {
+		next = find_next_of_thread(&w, data, &len);
+		if (!next)
+			return true;
+		if (!stack_kind(next))
+			return false;
+	}
+	return false;
+}
+
+/* Finds the stack of the event among the records behind it. Returns the number of addresses. */
 static uint32_t find_stack(struct ky_kwalk w, const uint8_t *data, uint8_t op, const uint8_t **ret)
 {
+	struct ky_kwalk then = current.behind;
+	const struct ky_kkind *k;
 	const uint8_t *next;
 	uint32_t len, n;
 
-	while (ky_kwalk_next(&w, &next, &len)) {
-		const struct ky_kkind *k;
-
-		if (len < 8 || ky_load32(next + 4) != ky_load32(data + 4) ||
-			(next[2] ^ data[2]) & FLAG_NESTED)
+	for (;;) {
+		next = find_next_of_thread(&w, data, &len);
+		if (!next && !then.at)
+			return 0;
+		if (!next) {
+			w = then;
+			then.at = NULL;
 			continue;
-		k = current.t->kinds[next[0] | next[1] << 8];
-		if (!k || !k->is_stack)
-			return 0; /* the thread's next event */
+		}
+		k = stack_kind(next);
+		if (!k)
+			return 0;
 		if (k->steps[0].op != op || len < k->steps[0].offset)
 			continue;
 		*ret = next + k->steps[0].offset;
@@ -417,7 +465,6 @@ static uint32_t find_stack(struct ky_kwalk w, const uint8_t *data, uint8_t op, c
 			n--;
 		return n;
 	}
-	return 0;
 }
 
 static uint8_t *put_stack(uint8_t *out, const struct ky_kwalk *w, const uint8_t *data, uint8_t op)
@@ -548,11 +595,30 @@ static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place, 
 }
 
 /*
- * The loop of ky_ktranscode(). It works on copies of the places, which it keeps in registers: for
- * all that the compiler knows, `out` may lead to the caller's.
+ * Lets an event whose stacks are not there yet, and the records behind it, wait for the next
+ * sub-buffer. area: behind the sub-buffer. Returns false if they need not or cannot wait.
  */
-static uint8_t *put_page(struct ky_ktranscoder *t, struct ky_kplace *place, const uint8_t *page,
-	struct ky_kwalk w, uint8_t *out, const uint8_t *end, bool first)
+static bool let_wait(struct ky_kplace *p, const struct ky_kkind *k, const struct ky_kwalk *before,
+	const struct ky_kwalk *w, const uint8_t *data, uint8_t *page, uint32_t area)
+{
+	const size_t n = (size_t)(w->end - before->at);
+
+	if (n > AREA_SIZE || !lacks_stack(k, *w, data))
+		return false;
+	p->waiting = area + AREA_SIZE - (uint32_t)n;
+	memcpy(page + p->waiting, before->at, n);
+	p->clock = before->ts;
+	p->at = 0;
+	return true;
+}
+
+/*
+ * The loop of ky_ktranscode(). It works on copies of the places, which it keeps in registers: for
+ * all that the compiler knows, `out` may lead to the caller's. area: for events that wait; 0: none
+ * does. place->at: where it ended, 0 at the end.
+ */
+static uint8_t *put_records(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_t *page,
+	struct ky_kwalk w, uint8_t *out, const uint8_t *end, bool first, uint32_t area)
 {
 	const uint8_t *data, *begin = out;
 	struct ky_kplace p = *place;
@@ -566,6 +632,11 @@ static uint8_t *put_page(struct ky_ktranscoder *t, struct ky_kplace *place, cons
 		if (ky_unlikely(!k || k->is_stack || len < k->min)) {
 			p.n_refused += !is_internal(type) && (!k || !k->is_stack);
 			continue;
+		}
+		if (ky_unlikely(k->n_stacks && area) &&
+			let_wait(&p, k, &before, &w, data, page, area)) {
+			*place = p;
+			return out;
 		}
 		need = k->fixed + k->n_varied * len;
 		if (ky_unlikely(need > (uint32_t)(end - out))) {
@@ -594,21 +665,48 @@ static uint8_t *put_page(struct ky_ktranscoder *t, struct ky_kplace *place, cons
 	return out;
 }
 
-uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const uint8_t *page,
+/* Appends the records that wait, which the sub-buffer's follow. *ret_done: they are complete. */
+static uint8_t *put_waiting(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_t *page,
+	uint32_t end_of_area, uint8_t *out, const uint8_t *end, bool first, bool *ret_done)
+{
+	const struct ky_kwalk w = {page + place->waiting, page + end_of_area, place->clock};
+	const uint32_t at = place->at;
+
+	out = put_records(t, place, page, w, out, end, first, 0);
+	place->waiting = place->at;
+	place->at = at;
+	*ret_done = !place->waiting;
+	return out;
+}
+
+uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_t *page,
 	uint32_t size, uint32_t cpu, uint8_t *out, const uint8_t *end, bool first)
 {
+	const uint32_t areas[] = {size + KY_KERNEL_SLACK, size + KY_KERNEL_SLACK + AREA_SIZE};
+	const bool second = place->waiting >= areas[1];
+	const uint8_t *begin = out;
 	struct ky_kwalk w;
+	bool done;
 
 	current.t = t;
 	current.cpu = cpu;
+	current.behind = (struct ky_kwalk){0};
 	if (!ky_kwalk_open(&w, page, size)) {
 		place->n_refused++;
-		place->at = 0;
+		place->at = place->waiting = 0;
 		return out;
 	}
-	if (place->at) {
+	if (place->waiting) {
+		current.behind = w;
+		out = put_waiting(
+			t, place, page, areas[second] + AREA_SIZE, out, end, first, &done);
+		if (!done)
+			return out;
+		current.behind.at = NULL;
+	} else if (place->at) {
 		w.at = page + KY_MIN(place->at, (uint32_t)(w.end - page));
 		w.ts = place->clock;
 	}
-	return put_page(t, place, page, w, out, end, first);
+	return put_records(
+		t, place, page, w, out, end, first && out == begin, t->waits ? areas[!second] : 0);
 }

@@ -20,6 +20,7 @@ struct ky_kkind {
 	uint32_t min;	   /* bytes of data that the steps read for certain */
 	uint32_t fixed;	   /* bytes of a record without what varies, at most */
 	uint32_t n_varied; /* steps that copy at most all of the data */
+	uint32_t n_stacks; /* steps for which the records behind the event are searched */
 	/*
 	 * fast: not 0: the fields begin with a copy of so many bytes, and the context before, if
 	 * there is one, is a copy, too; `rest` are the steps behind these
@@ -49,6 +50,11 @@ struct ky_ktranscoder {
 	struct ky_kkind **kinds; /* owned: KY_KKINDS pointers */
 	struct ky_kthreads *threads;
 	struct ky_kseen *seen; /* of the kernel's stacks; NULL: not wanted; borrowed */
+	/*
+	 * An event at the end of a sub-buffer waits there for the next one if its stacks are to
+	 * come: KY_KERNEL_BEHIND bytes (abi/kernel.h) behind the sub-buffer are for this.
+	 */
+	bool waits;
 };
 
 /* Returns 0 or -ENOMEM. threads: borrowed. */
@@ -57,10 +63,11 @@ void ky_ktranscoder_deinit(struct ky_ktranscoder *t);
 
 /* The place in a sub-buffer and in the records. */
 struct ky_kplace {
-	uint32_t at;	/* bytes of the sub-buffer that were transcoded; 0: none, or all */
-	uint64_t clock; /* there */
-	uint64_t ts;	/* of the last record */
-	uint64_t count; /* records */
+	uint32_t at;	  /* bytes of the sub-buffer that were transcoded; 0: none, or all */
+	uint32_t waiting; /* offset of records that come before it; 0: none */
+	uint64_t clock;	  /* there: of the records that wait, if there are any */
+	uint64_t ts;	  /* of the last record */
+	uint64_t count;	  /* records */
 	uint64_t first_ts;
 	uint64_t n_refused; /* records that could not be decoded */
 };
@@ -75,8 +82,9 @@ struct ky_kplace {
  * Appends records of the sub-buffer to `out`, up to `end`. Returns the place behind them.
  * place->at is 0 afterwards if the sub-buffer is complete. first: `out` is empty, so that a record
  * without room there will never have any. cpu: of the ring.
+ * Events that wait come before the next sub-buffer, which may be empty.
  */
-uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, const uint8_t *page,
+uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_t *page,
 	uint32_t size, uint32_t cpu, uint8_t *out, const uint8_t *end, bool first);
 /* Writes the head of a record at the clock, or at place->ts if that is later. */
 uint8_t *ky_kput_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64_t clock);

@@ -78,7 +78,10 @@ static uint8_t *canary_of(const struct cpu *c)
 	return c->once.page + c->once.set->page_size - sizeof(uint64_t);
 }
 
-/* Reads a sub-buffer. Returns false if the kernel has none. */
+/*
+ * Reads a sub-buffer; if the kernel has none, and events wait for their stacks, an empty one: the
+ * stacks were lost. Returns false if nothing is to be transcoded.
+ */
 static bool read_page(struct cpu *c)
 {
 	const uint64_t canary = CANARY;
@@ -91,6 +94,10 @@ static bool read_page(struct cpu *c)
 		memcpy(canary_of(c), &canary, sizeof(canary));
 		once_set_reading(&c->once, true);
 		found = read(c->raw, c->once.page, c->once.set->page_size) > 0;
+	}
+	if (!found && once_has_waiting(&c->once)) {
+		memset(c->once.page, 0, KY_KPAGE_HEADER);
+		found = true;
 	}
 	if (found)
 		enter_page(c);
@@ -177,6 +184,8 @@ static bool ftrace_drain(struct once_cpu *once, bool flush)
 	while (read_page(c)) {
 		if (!once_transcode_page(&c->once))
 			return true;
+		if (once_has_waiting(&c->once))
+			continue;
 		if (flush ? ky_load64(c->once.page) > now : is_last_page(c))
 			return false;
 	}
@@ -208,16 +217,19 @@ static uint64_t ftrace_count_lost(struct once_cpu *once)
 static void measure_page(struct cpu *c, uint32_t i, struct ky_kplace *place, uint8_t *out)
 {
 	struct ftrace_part *part = &c->copy.parts[i];
+	struct ftrace *f = ftrace_of_cpu(c);
 	uint64_t count = place->count;
 	const uint8_t *end;
 
 	ftrace_copy_read(&c->copy, i, c->once.page);
 	place->at = KY_KPAGE_HEADER;
 	place->clock = ky_load64(c->once.page);
+	f->transcoder.waits = false;
 	do {
 		end = ftrace_transcode(&c->once, place, out, out + KY_KERNEL_BLOCK, true);
 		part->bytes += (uint64_t)(end - out);
 	} while (place->at);
+	f->transcoder.waits = true;
 	part->n_events = place->count - count;
 	part->end = place->ts;
 }
@@ -308,6 +320,7 @@ int ftrace_new(const struct ky_cons_kernel_set *m, int memory_fd, struct source_
 		ret = f->cpus ? once_init(
 					&f->once, &ftrace_ops, m->n_cpus, m->subbuf_size, memory_fd)
 			      : -ENOMEM;
+	f->transcoder.waits = true;
 	if (ret < 0)
 		once_free(&f->once.set);
 	else

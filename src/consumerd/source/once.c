@@ -58,13 +58,13 @@ void once_end_block(const struct once_cpu *c, struct ky_kernel_slot *slot)
 
 void once_load_place(struct ky_kplace *place, const struct ky_kernel_slot *slot)
 {
-	*place = (struct ky_kplace){(uint32_t)slot->page_at, slot->page_ts, slot->ts, slot->count,
-		slot->first_ts, slot->n_refused};
+	*place = (struct ky_kplace){(uint32_t)slot->page_at, (uint32_t)(slot->page_at >> 32),
+		slot->page_ts, slot->ts, slot->count, slot->first_ts, slot->n_refused};
 }
 
 void once_store_place(struct ky_kernel_slot *slot, const struct ky_kplace *place)
 {
-	slot->page_at = place->at;
+	slot->page_at = (uint64_t)place->waiting << 32 | place->at;
 	slot->page_ts = place->clock;
 	slot->ts = place->ts;
 	slot->count = place->count;
@@ -99,8 +99,9 @@ void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock, uint64_t n
 {
 	struct ky_kernel_slot slot = *once_slot(c);
 
-	slot.page_at = at;
-	slot.page_ts = clock;
+	slot.page_at = (slot.page_at & ~(uint64_t)UINT32_MAX) | at;
+	if (!once_has_waiting(c))
+		slot.page_ts = clock;
 	slot.n_lost += n_lost;
 	once_publish(c, &slot);
 }

@@ -77,6 +77,12 @@ static inline const struct ky_kernel_slot *once_slot(const struct once_cpu *c)
 	return &c->mem->slots[!!(c->mem->word & KY_KERNEL_SLOT)];
 }
 
+/* Returns true if records wait for what is read next. */
+static inline bool once_has_waiting(const struct once_cpu *c)
+{
+	return once_slot(c)->page_at >> 32;
+}
+
 /* Publishes the slot by one store. A page that was being read is complete then. */
 void once_publish(struct once_cpu *c, const struct ky_kernel_slot *slot);
 /* Says whether a read is under way that destroys what it reads. */
