@@ -7,6 +7,7 @@
  * state is in the directory of snapshots and in the fleet's stream.
  */
 #include <signal.h>
+#include <sys/random.h>
 
 #include "base/children.h"
 #include "base/clock.h"
@@ -222,6 +223,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	a.requests = (struct requests){.host = a.config.name, .held = &a.held};
+	getrandom(&a.requests.agent, sizeof(a.requests.agent), 0);
 	a.pace.rate = a.config.rate;
 	upload_init(&a.upload, &a.link, &a.held, &a.config);
 	run(&a);

@@ -179,16 +179,35 @@ static int talk_ask(struct talk *t)
 	return s != NATS_CONNECTION_CLOSED ? 0 : link_fail(t->link, s, subject);
 }
 
+/* Notes which agent has answered. The first one answers again after another: both run. */
+static void note_agent(struct host *h, const struct kymo_value *answer)
+{
+	const uint64_t agent = kymo_value_u64(kymo_value_get(answer, "agent"));
+
+	if (!agent)
+		return;
+	if (!h->agents[0])
+		h->agents[0] = agent;
+	else if (agent != h->agents[0])
+		h->agents[1] = agent;
+	else if (h->agents[1])
+		h->is_double = true;
+}
+
 /* Waits a little for an answer. Returns the host; NULL with *ret_r 0 or -errno. */
 static struct host *talk_hear(struct talk *t, struct kymo_value **ret_answer, int *ret_r)
 {
 	_cleanup_msg_ natsMsg *msg = NULL;
 	natsStatus s = natsSubscription_NextMsg(&msg, t->sub, WAIT_MS);
 	const char *name = s == NATS_OK ? link_host(msg) : NULL;
+	struct host *host;
 
 	*ret_r = s == NATS_OK || s == NATS_TIMEOUT ? 0 : link_fail(t->link, s, "answers");
 	*ret_answer = name ? link_value(msg) : NULL;
-	return *ret_answer ? hosts_get(t->hosts, name) : NULL;
+	host = *ret_answer ? hosts_get(t->hosts, name) : NULL;
+	if (host)
+		note_agent(host, *ret_answer);
+	return host;
 }
 
 /* How long is the time of the answers that are missing? */

@@ -15,6 +15,9 @@ struct host {
 	bool is_absent;		      /* has an identity, and has not announced itself */
 	struct kymo_value *announced; /* owned, or NULL */
 	struct kymo_value *answer;    /* owned, or NULL */
+	/* Agents that have answered. One that is restarted has a new number. 0: none yet */
+	uint64_t agents[2];
+	bool is_double; /* two agents answer in turn */
 	/* Its clocks at a moment of our own wall clock, which is right within error_ns. */
 	uint64_t counter, monotonic;
 	int64_t at_ns, error_ns; /* error_ns -1: not measured */

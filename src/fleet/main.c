@@ -19,6 +19,7 @@
 #define TEXT_MAX    1024
 
 #define NOT_ANNOUNCED "its agent has not announced itself"
+#define TWO_AGENTS    "two agents answer for it: give each machine an identity of its own"
 
 static const char help[] = "Usage: kymo-fleet REQUEST\n"
 			   "Carries out 'kymo fleet'; started by it, not by hand.\n"
@@ -288,6 +289,7 @@ static const char *error_of(const struct host *h)
 {
 	return is_absent(h)		  ? NOT_ANNOUNCED
 	       : !h->answer		  ? "no answer"
+	       : h->is_double		  ? TWO_AGENTS
 	       : kymo_reply_ok(h->answer) ? NULL
 					  : kymo_reply_error(h->answer);
 }

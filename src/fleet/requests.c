@@ -387,6 +387,7 @@ const char *requests_handle(struct requests *r, const char *what, const struct k
 		answer = answer_to(r, what, request);
 		keep_answer(r, id, answer);
 	}
+	kymo_value_set_u64(answer, "agent", r->agent);
 	/* For the clock's error: both clocks at this moment, and which round it was. */
 	kymo_value_set_u64(answer, "counter", ky_clock_counter());
 	kymo_value_set_u64(answer, "monotonic", ky_clock_ns(CLOCK_MONOTONIC));

@@ -19,6 +19,7 @@ struct requests {
 		struct kymo_value *answer;
 	} kept[REQUESTS_KEPT];
 	unsigned next;
+	uint64_t agent; /* a random number: two agents of one name have different ones */
 };
 
 /*

@@ -55,9 +55,9 @@ class Host:
     def held(self):
         return self.k.home / "kymo-fleet" / "hosts" / self.name / "held" / self.name
 
-    def start_agent(self):
+    def start_agent(self, config=None):
         with open(self.k.top / f"{self.name}.log", "ab") as log:
-            self.agent = subprocess.Popen([AGENT, self.fleet.config(self.name)], env={**self.k.env, **self.env}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.agent = subprocess.Popen([AGENT, config or self.fleet.config(self.name)], env={**self.k.env, **self.env}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.k.started.append(self.agent)
 
     def kill_agent(self):
@@ -314,6 +314,20 @@ def test_snapshot(k):
         equal(tree_of(got), before, "files that were fetched again")
         fleet.kymo("fetch", "20000101-000000-none", "-o", got, status=1)
         fleet.kymo("fetch", "../x", status=2)
+
+
+def test_copied_identity(k):
+    """Two machines with the identity of one host: a snapshot says so."""
+    with fleet_of(k, "web1") as fleet:
+        fleet.json("snapshot", PATIENT)
+        copy = k.top / "copy"
+        shutil.copytree(fleet.config("web1").parent, copy, ignore=shutil.ignore_patterns("held"))
+        other = Host(fleet, "copy")
+        fleet.hosts.append(other)
+        other.record("flight", "--snapshot", "-o", k.traces / "copy")
+        other.start_agent(copy / "fleet.conf")
+        why = lambda: json.loads(k.run([CLI, "--json", "fleet", "snapshot", PATIENT], status=None).stdout)["hosts"][0].get("error")
+        wait_for(lambda: why() == "two agents answer for it: give each machine an identity of its own", "the second agent to be reported")
 
 
 def test_snapshot_of_few(k):
