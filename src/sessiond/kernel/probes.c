@@ -61,35 +61,66 @@ static void each_definition(const struct tracefs *t,
 	free(text);
 }
 
-/* "-:GROUP/NAME" removes a definition, and concerns no other one. */
-static void remove_definition(const struct tracefs *t, const char *name)
-{
-	char line[TRACEFS_PATH_MAX];
+/* Lines "-:GROUP/NAME": each removes the definitions of a name, and concerns no others. */
+struct removal {
+	struct ky_buf lines;
+	const void *arg;
+};
 
-	snprintf(line, sizeof(line), "-:%s\n", name);
-	tracefs_append(t->root, DEFINITIONS, line);
+/* Several definitions of a name follow each other. */
+static void remove_later(struct removal *r, const char *name)
+{
+	char line[2 * PROBES_GROUP_MAX + 8];
+	size_t n = (size_t)snprintf(line, sizeof(line), "-:%s\n", name);
+
+	if (n >= sizeof(line)) /* none of ours */
+		return;
+	if (r->lines.len < n ||
+		memcmp((const char *)r->lines.data + r->lines.len - n, line, n) != 0)
+		ky_buf_puts(&r->lines, line);
 }
 
-static void remove_of_group(const struct tracefs *t, const char *name, void *group)
+/*
+ * Removes them by one write, because the kernel waits for all CPUs at each. A line that it refuses
+ * ends the write: then each is written alone.
+ */
+static void remove_now(const struct tracefs *t, struct removal *r)
 {
+	char *rest = r->lines.data, *line, text[2 * PROBES_GROUP_MAX + 8];
+
+	if (r->lines.error || !r->lines.len || !tracefs_append(t->root, DEFINITIONS, rest))
+		rest = NULL;
+	while ((line = strsep(&rest, "\n")) && *line) {
+		snprintf(text, sizeof(text), "%s\n", line);
+		tracefs_append(t->root, DEFINITIONS, text);
+	}
+	ky_buf_deinit(&r->lines);
+}
+
+static void add_of_group(const struct tracefs *t, const char *name, void *removal)
+{
+	struct removal *r = removal;
+	const char *group = r->arg;
 	size_t n = strlen(group);
 
 	if (!strncmp(name, group, n) && name[n] == '/')
-		remove_definition(t, name);
+		remove_later(r, name);
 }
 
 void probes_remove_group(const struct tracefs *t, const char *instance)
 {
 	char group[PROBES_GROUP_MAX];
+	struct removal r = {.arg = probes_group(instance, group)};
 
-	probes_group(instance, group);
-	each_definition(t, remove_of_group, group);
+	each_definition(t, add_of_group, &r);
+	remove_now(t, &r);
 }
 
 /* kymo_1f2e3d4c_2 belongs to kymo-1f2e3d4c-2. */
-static void remove_orphan(const struct tracefs *t, const char *name, void *instances)
+static void add_orphan(const struct tracefs *t, const char *name, void *removal)
 {
 	char instance[PROBES_GROUP_MAX];
+	struct removal *r = removal;
 
 	snprintf(instance, sizeof(instance), "%.*s", (int)strcspn(name, "/"), name);
 	if (fnmatch(OURS, instance, 0) != 0)
@@ -97,13 +128,16 @@ static void remove_orphan(const struct tracefs *t, const char *name, void *insta
 	for (char *p = instance; *p; p++)
 		if (*p == '_')
 			*p = '-';
-	if (!tracefs_has(*(int *)instances, instance))
-		remove_definition(t, name);
+	if (!tracefs_has(*(const int *)r->arg, instance))
+		remove_later(r, name);
 }
 
 void probes_sweep(const struct tracefs *t, int instances)
 {
-	each_definition(t, remove_orphan, &instances);
+	struct removal r = {.arg = &instances};
+
+	each_definition(t, add_orphan, &r);
+	remove_now(t, &r);
 }
 
 /* The option that a kernel without such probes was built without. */
@@ -336,6 +370,7 @@ static void name_of(const char *line, char name[PROBES_GROUP_MAX])
 static void remove_lines(const struct tracefs *t, const char *instance, char *lines)
 {
 	char group[PROBES_GROUP_MAX], name[PROBES_GROUP_MAX], full[2 * PROBES_GROUP_MAX + 1];
+	struct removal r = {0};
 	char *line;
 
 	while ((line = strsep(&lines, "\n"))) {
@@ -343,8 +378,9 @@ static void remove_lines(const struct tracefs *t, const char *instance, char *li
 			continue;
 		name_of(line, name);
 		snprintf(full, sizeof(full), "%s/%s", probes_group(instance, group), name);
-		remove_definition(t, full);
+		remove_later(&r, full);
 	}
+	remove_now(t, &r);
 }
 
 /* Defines the lines that are not known. Appends them to `added`. */

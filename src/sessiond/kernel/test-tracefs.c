@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -184,24 +185,49 @@ static void test_sweep_busy(void **state)
 	assert_false(is_there(DEAD));
 }
 
-/* Probes of ours without an instance are removed, each by a line of its own; no other is. */
+/* Returns how often a file that was written has been closed since. */
+static unsigned count_writes(int watch)
+{
+	_Alignas(struct inotify_event) char buf[4096];
+	ssize_t n = read(watch, buf, sizeof(buf));
+	unsigned n_closed = 0;
+
+	for (const char *p = buf; n > 0 && p < buf + n;) {
+		const struct inotify_event *e = (const void *)p;
+
+		n_closed += !!(e->mask & IN_CLOSE_WRITE);
+		p += sizeof(*e) + e->len;
+	}
+	return n_closed;
+}
+
+/*
+ * Probes of ours without an instance are removed, each by a line of its own, and all by one write;
+ * no other is.
+ */
 static void test_sweep_probes(void **state)
 {
 	static const char before[] = "p:kymo_0123abcd_1/called /bin/true:0x10\n"
 				     "p4:kymo_89ef4567_12/called /bin/true:0x10\n"
 				     "r:kymo_00000000_3/old /bin/true:0x10\n"
+				     "r:kymo_00000000_3/old /bin/true:0x20\n"
+				     "r:kymo_00000000_3/other /bin/true:0x20\n"
 				     "p:uprobes/kymo_00000000_3 /bin/true:0x10\n"
 				     "p:kymo_0000000_3/short /bin/true:0x10\n";
 	static const char *const kept[] = {
 		"-:kymo_89ef4567_12/", "-:uprobes/", "-:kymo_0000000_3/"};
-	char *after;
-	int locked;
+	int locked, watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char *after, path[64];
 
 	make_text_file(fs.root, "dynamic_events", before);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/dynamic_events", fs.root);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN | IN_CLOSE_WRITE) >= 0);
 	make_instance_dir(DEAD);
 	make_instance_dir(ALIVE);
 	locked = lock_instance(ALIVE);
 	assert_int_equal(tracefs_sweep(&fs), 1);
+	assert_int_equal(count_writes(watch), 2); /* of the instance, and of the others */
+	close(watch);
 	after = tracefs_read(fs.root, "dynamic_events");
 	assert_non_null(after);
 	assert_memory_equal(after, before, strlen(before));
