@@ -43,6 +43,7 @@ static void add_packet(struct builder *b, uint32_t file, const struct entry *e)
 {
 	struct ky_stream *s = b->stream;
 	const struct ky_place *last = s->n_places ? &s->places[s->n_places - 1] : NULL;
+	const struct ky_stream_class *class = s->files[0].class;
 
 	if (s->has_packets && e->begin < s->last_end) {
 		s->disorder_begin = s->disorder_end ? KY_MIN(s->disorder_begin, e->begin)
@@ -55,11 +56,13 @@ static void add_packet(struct builder *b, uint32_t file, const struct entry *e)
 		add_place(b, (struct ky_place){.begin = s->last_begin,
 				     .offset = e->offset,
 				     .before = s->last_offset,
-				     .discarded = s->n_discarded,
+				     .discarded = s->discarded.last,
 				     .file = file,
 				     .before_file = s->last_file,
 				     .has_before = s->has_packets});
-	s->n_discarded = KY_MAX(s->n_discarded, e->discarded);
+	if (class && class->discarded_bits)
+		s->n_discarded += ky_counter_rise(
+			&s->discarded, e->discarded, class->discarded_bits);
 	s->last_end = KY_MAX(s->last_end, KY_MAX(e->begin, e->end));
 	s->has_packets = true;
 	s->last_file = file;
@@ -83,7 +86,7 @@ static int read_head(struct builder *b, uint32_t file, uint64_t offset, struct e
 		.size = p.packet_bits / 8,
 		.begin = ky_role_or(d, KY_ROLE_TIMESTAMP_BEGIN, b->stream->last_begin),
 		.end = ky_role_or(d, KY_ROLE_TIMESTAMP_END, 0),
-		.discarded = ky_role_or(d, KY_ROLE_DISCARDED, b->stream->n_discarded)};
+		.discarded = ky_role_or(d, KY_ROLE_DISCARDED, b->stream->discarded.last)};
 	return 0;
 }
 
@@ -303,8 +306,6 @@ int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *pack
 	s->has_index = true;
 	for (size_t i = s->index_file; i < s->n_files; i++)
 		s->files[i].size = s->files[i].size_on_disk;
-	if (!b.has_times && !is_growing)
-		return 0;
 	ky_walk_init(&b.walk, s, &all, packets, NULL);
 	for (uint32_t i = s->index_file; i < s->n_files && !b.error; i++)
 		add_file(&b, i, is_growing);

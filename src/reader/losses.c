@@ -12,18 +12,14 @@ static uint64_t count_between(uint64_t from, uint64_t to, unsigned bits)
 	return rise >> (bits - 1) ? 0 : rise;
 }
 
-/*
- * Some tracers write counts that fall and rise again. An event is lost once: only what exceeds the
- * highest count so far is new. The first packet's count is not a difference. Returns the number of
- * events that were lost before this count.
- */
-static uint64_t count_events(struct ky_losses *l, uint64_t now, unsigned bits)
+/* Some tracers write counts that fall and rise again. An event is lost once. */
+uint64_t ky_counter_rise(struct ky_counter *c, uint64_t now, unsigned bits)
 {
-	uint64_t n = l->had_discarded ? count_between(l->last_discarded, now, bits) : now;
+	uint64_t n = c->is_known ? count_between(c->last, now, bits) : now;
 
-	if (n || !l->had_discarded)
-		l->last_discarded = now;
-	l->had_discarded = true;
+	if (n || !c->is_known)
+		c->last = now;
+	c->is_known = true;
 	return n;
 }
 
@@ -64,7 +60,8 @@ void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 
 	ky_losses_end_damage(l, begin_ns);
 	if (ky_has_role(d, KY_ROLE_DISCARDED))
-		n_events = count_events(l, d->role[KY_ROLE_DISCARDED], c->discarded_bits);
+		n_events = ky_counter_rise(
+			&l->discarded, d->role[KY_ROLE_DISCARDED], c->discarded_bits);
 	if (ky_has_role(d, KY_ROLE_PACKET_SEQ))
 		n_packets = count_packets(l, d->role[KY_ROLE_PACKET_SEQ], c->seq_bits);
 	l->last_end = KY_MAX(end, begin);

@@ -22,19 +22,31 @@ struct ky_lost {
 	int64_t begin_ns, end_ns;
 };
 
+/* A counter as packets have it. One of fewer than 64 bits wraps. */
+struct ky_counter {
+	bool is_known;
+	uint64_t last; /* the highest so far */
+};
+
 struct ky_losses {
 	/* to report; n is 0 when there is nothing */
 	struct ky_lost events, packets;
 	struct ky_lost damage; /* n: damaged places */
 	bool is_damaged;       /* damage began; it lasts until the next packet begins */
 	/* of the last packet, if there was one with such a field */
-	bool had_packet, had_seq, had_discarded;
+	bool had_packet, had_seq;
 	uint64_t last_end; /* clock */
 	uint64_t last_seq;
-	uint64_t last_discarded; /* the highest so far */
+	struct ky_counter discarded;
 	/* in total */
 	uint64_t n_discarded, n_packets_lost;
 };
+
+/*
+ * Returns by how much a counter of so many bits exceeds the highest count so far; the first count
+ * is not a difference.
+ */
+uint64_t ky_counter_rise(struct ky_counter *c, uint64_t now, unsigned bits);
 
 void ky_losses_begin_damage(struct ky_losses *l, int64_t ns);
 /* Does nothing if no damage began. */

@@ -8,6 +8,8 @@ struct kymo_packets {
 	struct ky_walk walk;
 	size_t file;
 	uint64_t offset;
+	struct ky_counter discarded;
+	uint64_t n_discarded; /* so far */
 };
 
 KYMO_READER_API int kymo_packets_open(
@@ -37,17 +39,20 @@ KYMO_READER_API void kymo_packets_close(struct kymo_packets *packets)
 }
 
 static void describe_packet(
-	const struct kymo_packets *p, const struct ky_packet_head *head, struct kymo_packet *ret)
+	struct kymo_packets *p, const struct ky_packet_head *head, struct kymo_packet *ret)
 {
 	const struct ky_file *f = &p->walk.stream->files[p->file];
 	const struct ky_decoder *d = &p->walk.d;
 	const struct ky_trace_clock *clock = head->class->clock;
 
+	if (ky_has_role(d, KY_ROLE_DISCARDED))
+		p->n_discarded += ky_counter_rise(
+			&p->discarded, d->role[KY_ROLE_DISCARDED], head->class->discarded_bits);
 	*ret = (struct kymo_packet){.path = f->path,
 		.offset = p->offset,
 		.n_bytes = head->packet_bits / 8,
 		.n_content_bytes = (head->content_bits + 7) / 8,
-		.n_discarded = ky_role_or(d, KY_ROLE_DISCARDED, 0)};
+		.n_discarded = p->n_discarded};
 	ret->has_times = clock && ky_has_role(d, KY_ROLE_TIMESTAMP_BEGIN) &&
 			 ky_has_role(d, KY_ROLE_TIMESTAMP_END);
 	if (!ret->has_times)

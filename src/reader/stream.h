@@ -9,6 +9,7 @@
 
 #include "reader/decode.h"
 #include "reader/file.h"
+#include "reader/losses.h"
 
 #define KY_PACKET_MAGIC 0xc1fc1fc1u /* of CTF, before each packet */
 
@@ -95,7 +96,8 @@ struct ky_stream {
 	struct ky_place *places; /* owned */
 	size_t n_places;
 	uint64_t n_packets, n_discarded;
-	int64_t end_ns; /* of the last packet, if there is a place */
+	struct ky_counter discarded; /* of the last packet */
+	int64_t end_ns;		     /* of the last packet, if there is a place */
 	uint64_t n_bytes;
 	bool has_index;
 	/* where the index goes on when the stream has grown */

@@ -143,6 +143,36 @@ static void test_classes(void **state)
 	kymo_reader_close(r);
 }
 
+/* Counters may wrap, and traces may have no clock. */
+static void test_totals(void **state)
+{
+	static const char text[] =
+		"trace { byte_order = le; }; typealias integer { size = 8; align = 8; } := u8;"
+		"stream { packet.context := struct { u8 content_size; u8 events_discarded; }; };"
+		"event { fields := struct { u8 a; }; };";
+	static const uint8_t data[] = {24, 250, 1, 24, 4, 2, 24, 3, 3, 24, 10, 4};
+	static const uint64_t wanted[] = {250, 260, 260, 266};
+	struct kymo_reader_totals totals = {.size = sizeof(totals)};
+	struct kymo_packets *packets;
+	struct kymo_packet packet;
+	struct kymo_reader *r;
+
+	(void)state;
+	assert_int_equal(
+		kymo_reader_open_memory(&r, text, strlen(text), data, sizeof(data), NULL, NULL), 0);
+	assert_int_equal(kymo_packets_open(&packets, r, 0), 0);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(kymo_packets_next(packets, &packet), 1);
+		assert_int_equal(packet.n_discarded, wanted[i]);
+	}
+	kymo_packets_close(packets);
+	assert_int_equal(kymo_reader_get_totals(r, &totals), 0);
+	assert_int_equal(totals.n_packets, 4);
+	assert_int_equal(totals.n_discarded, 266);
+	assert_false(totals.has_times);
+	kymo_reader_close(r);
+}
+
 static void test_env(void **state)
 {
 	struct kymo_reader *r = open_reader();
@@ -585,6 +615,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_totals),
 		cmocka_unit_test(test_env),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_selection),

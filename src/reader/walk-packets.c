@@ -299,7 +299,7 @@ static void meet_end(struct ky_walk *w)
 
 	w->met_end = true;
 	if (w->file != end->file || w->packet_offset != end->offset || w->d.clock != end->begin ||
-		(w->losses.had_discarded && w->losses.last_discarded != end->discarded))
+		(w->losses.discarded.is_known && w->losses.discarded.last != end->discarded))
 		w->is_doubtful = true;
 }
 

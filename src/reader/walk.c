@@ -403,8 +403,8 @@ static void recall_packet(struct ky_walk *w, const struct ky_place *place)
 		ky_losses_add_packet(&w->losses, w->class, &w->d, false);
 	}
 	ky_walk_drop_packet(w);
-	if (w->losses.had_discarded)
-		w->losses.last_discarded = place->discarded;
+	if (w->losses.discarded.is_known)
+		w->losses.discarded.last = place->discarded;
 	w->file = place->file;
 	w->offset = place->offset;
 }
