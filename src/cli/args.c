@@ -301,7 +301,7 @@ static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 	return keep_value(a, opt, equals ? equals + 1 : NULL);
 }
 
-/* "-x", "-xVALUE", "-x VALUE", and several letters in one argument. */
+/* "-x", "-xVALUE", "-x=VALUE", "-x VALUE", and several letters in one argument. */
 static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
 {
 	const struct cli_option *opt;
@@ -315,7 +315,7 @@ static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
 			return no_option_letter(a, *p);
 		if (opt->arg && !p[1])
 			return keep_with_next(a, opt, argc, argv, i);
-		r = keep_value(a, opt, opt->arg ? p + 1 : NULL);
+		r = keep_value(a, opt, opt->arg ? p + 1 + (p[1] == '=') : NULL);
 		if (opt->arg)
 			break;
 	}

@@ -44,6 +44,10 @@ static void test_forms(void **state)
 	assert_string_equal(a.pos[1], "two");
 	assert_null(a.pos[2]);
 	cli_args_deinit(&a);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("-us=x", "-x", "=y")), 0);
+	assert_string_equal(cli_args_get(&a, "session"), "x");
+	assert_string_equal(cli_args_get(&a, "exclude"), "=y");
+	cli_args_deinit(&a);
 }
 
 static void test_repeated(void **state)
