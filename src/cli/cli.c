@@ -306,10 +306,8 @@ static int run_command(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return bad_line(cli, r, argc, argv);
 	cli->json = cli->json || cli_has(cli, "json");
-	if (cli_has(cli, "help")) {
-		cli_help_command(stdout, c);
-		return CLI_OK;
-	}
+	if (cli_has(cli, "help"))
+		return cli_help(cli, c);
 	r = check_count(cli);
 	return r ? r : c->run(cli);
 }
@@ -344,10 +342,8 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	cli->quiet = cli_has(cli, "quiet");
 	if (cli_has(cli, "version"))
 		return cmd_version.run(cli);
-	if (cli_has(cli, "help")) {
-		cli_help_all(stdout);
-		return CLI_OK;
-	}
+	if (cli_has(cli, "help"))
+		return cli_help(cli, NULL);
 	if (!cli->args.n_pos && !cli->json) {
 		cli_help_all(stderr);
 		return CLI_USAGE;

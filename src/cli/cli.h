@@ -128,8 +128,9 @@ bool cli_is_screen(void);
 /* Escape sequence that starts a style on stdout; "" unless stdout is to be coloured. */
 const char *cli_style(const struct cli *cli, enum cli_style style);
 
-/* help.c: texts made from the tables, on `to`. */
+/* help.c: texts made from the tables. */
 void cli_help_all(FILE *to);
-void cli_help_command(FILE *to, const struct cli_command *command);
+/* Prints the help of a command (NULL: of all) on stdout; as JSON if that is wanted. CLI_OK. */
+int cli_help(struct cli *cli, const struct cli_command *command);
 
 #endif

@@ -4,7 +4,7 @@
 
 #define OPTION_COLUMN 30
 
-static void print_option(FILE *to, const struct cli_option *o)
+static void print_option(const struct cli_option *o)
 {
 	const char *arg = cli_option_arg(o) ?: "";
 	char left[80];
@@ -12,29 +12,29 @@ static void print_option(FILE *to, const struct cli_option *o)
 	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter ? '-' : ' ',
 		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name,
 		*arg && *arg != '[' ? "=" : "", arg);
-	fprintf(to, "%-*s", OPTION_COLUMN, left);
+	printf("%-*s", OPTION_COLUMN, left);
 	if (strlen(left) >= OPTION_COLUMN)
-		fprintf(to, "\n%*s", OPTION_COLUMN, "");
-	fprintf(to, "%s\n", o->help);
+		printf("\n%*s", OPTION_COLUMN, "");
+	puts(o->help);
 }
 
-static void print_options(FILE *to, const struct cli_option *o)
+static void print_options(const struct cli_option *o)
 {
 	for (; o && o->name; o++)
-		print_option(to, o);
+		print_option(o);
 }
 
-void cli_help_command(FILE *to, const struct cli_command *command)
+static void print_command(const struct cli_command *command)
 {
-	fprintf(to, "kymo %s - %s\n\nUsage: kymo %s%s%s\n", command->name, command->help,
-		command->name, *command->synopsis ? " " : "", command->synopsis);
+	printf("kymo %s - %s\n\nUsage: kymo %s%s%s\n", command->name, command->help, command->name,
+		*command->synopsis ? " " : "", command->synopsis);
 	if (command->details)
-		fprintf(to, "\n%s", command->details);
-	fputs("\nOptions:\n", to);
-	print_options(to, command->options);
-	print_options(to, cli_common_options);
+		printf("\n%s", command->details);
+	puts("\nOptions:");
+	print_options(command->options);
+	print_options(cli_common_options);
 	if (command->mode != CLI_PARSE_UNTIL_ARG) /* else it is that of another program */
-		fprintf(to, "\nExit code: %s.\n",
+		printf("\nExit code: %s.\n",
 			command->exit_codes ?: "0 done, 1 refused or failed, 2 wrong usage");
 }
 
@@ -85,44 +85,42 @@ static struct kymo_value *describe_command(const struct cli_command *c)
 	return v;
 }
 
-/* All commands, or one. */
-static int print_json(struct cli *cli, const char *name)
+static void print_json(struct cli *cli, const struct cli_command *command)
 {
 	struct kymo_value *all = kymo_value_new(), *one;
-	bool any = false;
 
 	kymo_value_set_list(all, "commands");
 	for (size_t i = 0; cli_commands[i]; i++) {
-		if (name ? strcmp(cli_commands[i]->name, name) : cli_commands[i]->internal)
+		if (command ? cli_commands[i] != command : cli_commands[i]->internal)
 			continue;
 		one = describe_command(cli_commands[i]);
 		kymo_value_add(all, "commands", one);
 		kymo_value_free(one);
-		any = true;
 	}
-	if (any)
-		cli_result(cli, all);
+	cli_result(cli, all);
 	kymo_value_free(all);
-	return any ? CLI_OK : cli_no_command(cli, name);
+}
+
+int cli_help(struct cli *cli, const struct cli_command *command)
+{
+	cli->result = stdout;
+	if (cli->json)
+		print_json(cli, command);
+	else if (command)
+		print_command(command);
+	else
+		cli_help_all(stdout);
+	return CLI_OK;
 }
 
 static int run_help(struct cli *cli)
 {
 	const char *name = cli_arg(cli, 0);
 
-	if (cli->json)
-		return print_json(cli, name);
-	if (!name) {
-		cli_help_all(stdout);
-		return CLI_OK;
-	}
-	for (size_t i = 0; cli_commands[i]; i++) {
-		if (!strcmp(cli_commands[i]->name, name)) {
-			cli_help_command(stdout, cli_commands[i]);
-			return CLI_OK;
-		}
-	}
-	return cli_no_command(cli, name);
+	for (size_t i = 0; name && cli_commands[i]; i++)
+		if (!strcmp(cli_commands[i]->name, name))
+			return cli_help(cli, cli_commands[i]);
+	return name ? cli_no_command(cli, name) : cli_help(cli, NULL);
 }
 
 const struct cli_command cmd_help = {

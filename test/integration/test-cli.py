@@ -262,7 +262,9 @@ def test_json(k):
     for line in (["list"], ["list", "s"], ["list", "-u"], ["status"], ["set-session", "s"], ["start"], ["disable-event", "x:y", "-c", "a"],
             ["disable-channel", "b"], ["stop"], ["destroy"]):
         equal(one_object(k.run([CLI, "--json", *line]).stdout)["ok"], True, " ".join(line))
-    for line in (["status"], ["strat"], ["list", "--sesion"], ["enable-event"], []):
+    for line in (["--help"], ["view", "--help"], ["record", "-h"], ["help", "stop"]):
+        check(one_object(k.kymo(*line, "--json").stdout)["commands"], f"help as JSON: {line}")
+    for line in (["status"], ["strat"], ["list", "--sesion"], ["enable-event"], ["help", "nosuch"], []):
         done = k.run([CLI, *line, "--json"], status=None)
         check(done.returncode in (1, 2), f"{line}: exit {done.returncode}")
         equal(one_object(done.stdout)["ok"], False, " ".join(line))
