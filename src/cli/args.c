@@ -11,14 +11,18 @@ const struct cli_option cli_common_options[] = {
 	{0},
 };
 
-/* Names that lttng(1) has for options: each stands for one of the command's own, with a value. */
+/*
+ * Names that lttng(1) has for options: each stands for one of the command's own, with a value.
+ * is_default: beside that option, it asks for what the command does anyway.
+ */
 static const struct alias {
 	const char *name, *own, *value;
+	bool is_default;
 } aliases[] = {
-	{"all-events", "all", NULL},
-	{"buffers-pid", "buffers", "process"},
-	{"buffers-uid", "buffers", "cpu"},
-	{"tracepoint", "userspace", NULL},
+	{"all-events", "all", NULL, false},
+	{"buffers-pid", "buffers", "process", false},
+	{"buffers-uid", "buffers", "cpu", false},
+	{"tracepoint", "userspace", NULL, true},
 };
 
 /* Names that other tools have for what an option of the command does: the answer suggests it. */
@@ -274,7 +278,9 @@ static int keep_alias(struct cli_args *a, const char *name, size_t len)
 		if (strlen(aliases[i].name) != len || memcmp(aliases[i].name, name, len))
 			continue;
 		opt = find_long(a->table, aliases[i].own, strlen(aliases[i].own));
-		return opt ? keep_value(a, opt, aliases[i].value) : -ENOENT;
+		if (!opt)
+			return -ENOENT;
+		return aliases[i].is_default ? 0 : keep_value(a, opt, aliases[i].value);
 	}
 	return -ENOENT;
 }

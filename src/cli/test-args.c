@@ -48,6 +48,10 @@ static void test_forms(void **state)
 	assert_string_equal(cli_args_get(&a, "session"), "x");
 	assert_string_equal(cli_args_get(&a, "exclude"), "=y");
 	cli_args_deinit(&a);
+	assert_int_equal(parse_args(&a, CLI_PARSE_MIXED, LINE("--tracepoint", "--all-events")), 0);
+	assert_true(cli_args_has(&a, "all"));
+	assert_false(cli_args_has(&a, "userspace")); /* LTTng takes it beside --kernel, too */
+	cli_args_deinit(&a);
 }
 
 static void test_repeated(void **state)
