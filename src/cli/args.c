@@ -249,7 +249,7 @@ static bool is_long_option(const struct cli_args *a, const char *word)
 	       (!word[2] || find_long(a->table, word + 2, strcspn(word + 2, "=")));
 }
 
-static bool may_be_option(const struct cli_option *opt)
+static bool may_lack_argument(const struct cli_option *opt)
 {
 	return *opt->arg == '-' || (*opt->arg == '+' && opt->arg[1] == '-');
 }
@@ -261,7 +261,9 @@ static bool may_be_option(const struct cli_option *opt)
 static int keep_with_next(
 	struct cli_args *a, const struct cli_option *opt, int argc, char **argv, int *i)
 {
-	if (*i + 1 >= argc || (is_long_option(a, argv[*i + 1]) && !may_be_option(opt))) {
+	if (may_lack_argument(opt) && (*i + 1 >= argc || *argv[*i + 1] == '-'))
+		return keep_value(a, opt, "");
+	if (*i + 1 >= argc || is_long_option(a, argv[*i + 1])) {
 		snprintf(a->why, sizeof(a->why), "option '--%s' needs an argument: %s", opt->name,
 			cli_option_arg(opt));
 		return -EINVAL;

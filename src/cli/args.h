@@ -14,7 +14,7 @@ struct cli_option {
 	/*
 	 * name of the argument in the help; NULL: the option takes none; "[=NAME]": it may be left
 	 * out, and comes behind '='; "+" in front: the option may be repeated, and each value
-	 * counts; "-" in front, behind the "+": the argument may be another option
+	 * counts; "-" in front, behind the "+": the argument may be left out, and is "" then
 	 */
 	const char *arg;
 	const char *help; /* one line */

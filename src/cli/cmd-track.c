@@ -60,17 +60,19 @@ int track_add_value(
 	return cli_params_added(cli, kymo_value_add_string(params, attribute, digits));
 }
 
-/* "--vpid --all", as LTTng has it, is understood too: then --all is the option's value. */
-static int add_values(
-	struct cli *cli, struct kymo_value *params, const char *attribute, const char *text)
+/* Adds the values of an option. all: --all was given, which stands for a value that is left out. */
+static int add_values(struct cli *cli, struct kymo_value *params, const char *option,
+	const char *attribute, const char *text, bool all)
 {
 	_cleanup_value_ struct kymo_value *list = cli_params_new(cli);
 	const struct kymo_value *values;
 	int code = CLI_OK;
 
-	if (!strcmp(text, "--all") || !strcmp(text, "-a"))
-		text = "all";
-	code = list ? cli_params_list(cli, list, "values", text) : CLI_FAILED;
+	if (*text && all)
+		return cli_usage(cli, "either --all or --%s=%s, not both", option, text);
+	if (!*text && !all)
+		return cli_usage(cli, "--%s needs an argument, or --all beside it", option);
+	code = list ? cli_params_list(cli, list, "values", all ? "all" : text) : CLI_FAILED;
 	values = kymo_value_get(list, "values");
 	for (size_t i = 0; !code && i < kymo_value_count(values); i++)
 		code = track_add_value(
@@ -78,35 +80,38 @@ static int add_values(
 	return code;
 }
 
+/* Of user space, LTTng's --pid is --vpid. */
+static const char *option_attribute(struct cli *cli, const char *option)
+{
+	return !strcmp(option, "pid") && cli_has(cli, "userspace") ? "vpid" : option;
+}
+
+/* As LTTng has it, "--all" is about the attributes that are named without values, if any is. */
 static int add_attributes(struct cli *cli, struct kymo_value *params)
 {
-	bool all = cli_has(cli, "all"), any = all, kernel = cli_has(cli, "kernel");
+	bool all = cli_has(cli, "all"), kernel = cli_has(cli, "kernel"), any = false;
 	const char *text;
 	int code = CLI_OK;
 
-	for (size_t i = 0; i < KY_ARRAY_SIZE(attributes); i++) {
-		bool is_kernel = !strcmp(attributes[i], "pid");
-		size_t iter = 0;
-
-		if (kernel && !is_kernel && cli_has(cli, attributes[i]))
-			return cli_usage(cli,
-				"kernel events can be narrowed down to processes only: --pid, not --%s",
-				attributes[i]);
-		if (kernel && !is_kernel)
-			continue;
-
-		if (all && cli_has(cli, attributes[i]))
-			return cli_usage(cli, "either --all or --%s, not both", attributes[i]);
-		if (all)
-			code = add_values(cli, params, attributes[i], "all");
-		while (!code && (text = cli_args_next(&cli->args, attributes[i], &iter))) {
-			code = add_values(cli, params, attributes[i], text);
-			any = true;
-		}
-	}
-	if (!code && !any)
+	for (size_t i = 0; i < KY_ARRAY_SIZE(attributes); i++)
+		any |= cli_has(cli, attributes[i]);
+	if (!any && !all)
 		return cli_usage(cli,
 			"nothing to track is given: use --vpid, --vuid, --vgid, --pid or --all");
+	for (size_t i = 0; i < KY_ARRAY_SIZE(attributes); i++) {
+		const char *option = attributes[i], *attribute = option_attribute(cli, option);
+		bool is_kernel = !strcmp(option, "pid");
+		size_t iter = 0;
+
+		if (kernel && !is_kernel && cli_has(cli, option))
+			return cli_usage(cli,
+				"kernel events can be narrowed down to processes only: --pid, not --%s",
+				option);
+		while (!code && (text = cli_args_next(&cli->args, option, &iter)))
+			code = add_values(cli, params, option, attribute, text, all);
+		if (!code && !any && attribute == option && (is_kernel || !kernel))
+			code = add_values(cli, params, option, attribute, "", all);
+	}
 	return code;
 }
 
@@ -115,6 +120,8 @@ static int run_track(struct cli *cli)
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
 
+	if (!code && cli_has(cli, "kernel") && cli_has(cli, "userspace"))
+		code = cli_usage(cli, "either --kernel or --userspace, not both");
 	if (!code)
 		code = add_attributes(cli, params);
 	if (!code)

@@ -68,11 +68,16 @@ static void test_repeated(void **state)
 	assert_null(cli_args_next(&a, "exclude", &iter));
 	assert_string_equal(cli_args_get(&a, "exclude"), "d");
 	cli_args_deinit(&a);
-	/* LTTng has "--vpid --all" */
+	/* LTTng has "--vpid --all" and "--all --vpid" */
+	iter = 0;
 	assert_int_equal(
-		parse_args(&a, CLI_PARSE_MIXED, LINE("--vpid", "--all", "--vpid", "3")), 0);
-	assert_false(cli_args_has(&a, "all"));
-	assert_string_equal(cli_args_get(&a, "vpid"), "3");
+		parse_args(&a, CLI_PARSE_MIXED, LINE("--vpid", "--all", "--vpid", "3", "--vpid")),
+		0);
+	assert_true(cli_args_has(&a, "all"));
+	assert_string_equal(cli_args_next(&a, "vpid", &iter), "");
+	assert_string_equal(cli_args_next(&a, "vpid", &iter), "3");
+	assert_string_equal(cli_args_next(&a, "vpid", &iter), "");
+	assert_null(cli_args_next(&a, "vpid", &iter));
 	cli_args_deinit(&a);
 	/* harmless */
 	assert_int_equal(

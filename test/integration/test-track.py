@@ -64,9 +64,9 @@ def test_processes(k):
         (["track", "--vpid", f"{one.pid},{two.pid}"], 1, 1),
         (["untrack", f"--vpid={one.pid}"], 0, 1),
         (["untrack", f"--vpid={two.pid}"], 0, 0),
-        (["track", f"--vpid={two.pid}"], 0, 1),
+        (["track", "-u", "--pid", f"{two.pid}"], 0, 1),  # LTTng's other name
         (["untrack", "--vpid", "--all"], 0, 0),
-        (["track", "--vpid=all"], 1, 1),
+        (["track", "-u", "--all", "--vpid"], 1, 1),
         (["untrack", "-a"], 0, 0),
         (["track", "--all"], 1, 1),
     ]
