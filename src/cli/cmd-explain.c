@@ -17,7 +17,8 @@ static const struct cli_option options[] = {
 		"use two events as the start and the end of a span: of one thread, or with the same FIELD; may be repeated"},
 	{"slowest", 0, "N|P%|'>TIME'",
 		"which instances are slow: the N longest, the longest P percent, or those longer than TIME (20ms or '>20ms'); default: chosen by their durations"},
-	{"against", 0, "TRACE", "compare with the typical instances of another trace"},
+	{"against", 0, "TRACE",
+		"compare with the typical instances of another trace; typical: of the same (default)"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -356,6 +357,7 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 {
 	const struct ky_trace_reader_options reader_options = {0};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	_cleanup_traces_ struct cli_traces t = {0};
 	struct names names = {.cli = cli};
 	const struct ky_function_names functions = {find_entry, &names};
 	struct ky_query query;
@@ -364,9 +366,13 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 
 	if (!q->against)
 		return explain_any(cli, q);
-	r = ky_trace_reader_open(&reader, &q->against, 1, &reader_options, why, sizeof(why));
+	r = cli_traces_find(cli, &q->against, 1, &t);
+	if (r)
+		return r;
+	r = ky_trace_reader_open(
+		&reader, (const char *const *)t.paths, t.n, &reader_options, why, sizeof(why));
 	if (r < 0)
-		return cli_fail(cli, "failed", "%s", why);
+		return cli_fail(cli, cli_trace_code(r), "%s", why);
 	ky_query_init(&query, reader);
 	names.reader = reader;
 	q->against_query = &query;
@@ -408,6 +414,8 @@ static int parse_options(struct cli *cli, struct ky_explain_question *q, struct 
 
 	q->span = cli_get(cli, "span");
 	q->against = cli_get(cli, "against");
+	if (q->against && !strcmp(q->against, "typical") && access(q->against, F_OK) < 0)
+		q->against = NULL; /* the typical instances of the same trace */
 	if (!q->span && q->n_pairs)
 		q->span = pair_name(q, span, size);
 	if (slowest && ky_slowest_parse(&q->slowest, slowest) < 0)

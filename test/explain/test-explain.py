@@ -2365,6 +2365,7 @@ def test_against():
     assert first.startswith("shop:checkout is slower because db:query itself takes 89.5 us instead of 29.8 us"), first
     first = kymo("explain", again, "--span=shop:checkout", "--against=" + usual).splitlines()[0]
     assert "is not slower than in " in first, first
+    assert kymo("explain", slower, "--against=typical") == kymo("explain", slower), "typical of the same trace"
 
 
 def test_against_new():
