@@ -289,7 +289,7 @@ static int add_keep(struct cli *cli, struct kymo_value *params, const char *text
 		return add_size(cli, params, "keep", "keep_bytes", text);
 	if (digits && !text[digits] && !ky_parse_number(text, INT64_MAX, &v) && v)
 		return cli_params_added(cli, kymo_value_set_u64(params, "keep_chunks", v));
-	if (digits && !strcmp(text + digits, "d"))
+	if (digits && digits < 10 && !strcmp(text + digits, "d"))
 		v = strtoull(text, NULL, 10) * 24 * 3600;
 	else if (digits && text[digits] && !ky_parse_usec(text, &v))
 		v /= 1000000;

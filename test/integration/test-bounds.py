@@ -206,7 +206,7 @@ def test_keep_free(k):
 def test_usage(k):
     k.start_daemon()
     k.record("emit:*")
-    for args in (["--keep=0"], ["--keep=x"], ["--keep=1y"], ["--max-disk=lots"], ["--keep-free=0"]):
+    for args in (["--keep=0"], ["--keep=x"], ["--keep=1y"], ["--keep=213503982334602d"], ["--max-disk=lots"], ["--keep-free=0"]):
         check(k.kymo("enable-rotation", "s", *args, status=2).stderr, args)
     k.kymo("enable-rotation", "s", "--max-disk=10K", status=2)
     k.kymo("create", "t", "-o", k.traces / "t", "--max-disk=10K", status=2)
