@@ -48,15 +48,18 @@ static const struct synonym {
 	{"name", "event"},
 	{"out", "output"},
 	{"out-file", "output"},
+	{"port", "listen"},
 	{"refresh", "delay"},
 	{"since", "begin"},
 	{"start", "begin"},
 	{"stop", "end"},
+	{"symbol-path", "symbols"},
 	{"timestamp", "time"},
 	{"until", "end"},
 	{"where", "filter"},
 };
 
+#define IN_FRONT "it is for kymo itself: write it before the command"
 #define NO_LOGGERS                                                                                 \
 	"loggers have no contexts of their own: 'kymo enable-event' takes their names, 'kymo list' shows them"
 
@@ -77,6 +80,8 @@ static const struct refused {
 } refused[] = {
 	{"action", 0, "--do=ACTION", "do"},
 	{"all", 'a', "name each session", "override-name"},
+	{"buffer-allocation", 0, "--buffers=cpu or --buffers=thread", "num-subbuf"},
+	{"buffer-ownership", 0, "--buffers=cpu (of a user) or --buffers=process", "num-subbuf"},
 	{"buffers-global", 0, "the kernel's buffers always are: leave it out", NULL},
 	{"capture", 0, "a snapshot holds the event with all its fields", "when"},
 	{"channel", 'c', "'kymo status' shows the channels of a session", "fields"},
@@ -89,10 +94,12 @@ static const struct refused {
 	{"filter", 'f', "--when='event(PATTERN) && FILTER'", "when"},
 	{"filter", 'f', "this command has no filters", NULL},
 	{"gid", 0, "the kernel's name for a group: --vgid", "vgid"},
+	{"glob", 'g', "name each session, or --all", "no-wait"},
 	{"group", 'g', "it is an option of kymo-sessiond", "no-sessiond"},
 	{"jul", 'j', NO_LOGGERS, NULL},
 	{"function", 0, NAMED_RULE, NULL},
 	{"head", 0, FIRST_LINES, "tail"},
+	{"http", 0, "'kymo web' serves traces to browsers", "from-start"},
 	{"kernel", 'k', "this command is not about the kernel", NULL},
 	{"lines", 'n', FIRST_LINES, "tail"},
 	{"list-commands", 0, "'kymo --help' lists them", NULL},
@@ -109,6 +116,7 @@ static const struct refused {
 	{"mi", 0, "there is no XML: --json prints one JSON object", NULL},
 	{"monitor-timer", 0, "'kymo status' says at any time how full buffers are", NULL},
 	{"name", 0, "the name comes without an option: kymo add-trigger NAME", "when"},
+	{"no-sessiond", 0, IN_FRONT, NULL},
 	{"no-consumer", 0, "--no-output writes no trace", NULL},
 	{"output", 0, "the buffers of a channel are always mapped", "num-subbuf"},
 	{"owner-uid", 0, "a trigger belongs to its session: --session=NAME", NULL},
@@ -120,9 +128,12 @@ static const struct refused {
 	{"override-url", 0, "--output=DIR, a directory of this host", NULL},
 	{"python", 'p', NO_LOGGERS, NULL},
 	{"probe", 0, NAMED_RULE, NULL},
+	{"quiet", 'q', IN_FRONT, NULL},
 	{"rate-policy", 0, "--rate=N/PERIOD", "when"},
+	{"replicas", 0, "as many as there are servers: --listen=A,B,C makes three", "shards"},
 	{"relayd-path", 0, "'kymo ship' and 'kymo receive' need no relay daemon", NULL},
 	{"sessiond-path", 0, "kymo-sessiond is taken from beside this program", NULL},
+	{"session", 's', "name the session, or its trace, after the command", "begin"},
 	{"set-url", 'U', "it belongs to 'kymo create'; 'kymo ship' sends a trace that is there",
 		NULL},
 	{"spans", 0, "'kymo stat' shows all spans", "latency"},
@@ -130,9 +141,14 @@ static const struct refused {
 	{"thread", 0, OF_THREAD, "begin"},
 	{"tid", 0, OF_THREAD, "begin"},
 	{"type", 't', "--when='event(PATTERN)' is about events of programs", "when"},
+	{"trace-format", 0, "traces are CTF 1.8, which all readers know", "no-output"},
 	{"trace-path", 't', "name the trace after the command", NULL},
 	{"uid", 0, "the kernel's name for a user: --vuid", "vuid"},
 	{"userspace-probe", 0, NAMED_RULE, NULL},
+	{"verbose", 'v', IN_FRONT, NULL},
+	{"version", 'V', IN_FRONT, NULL},
+	{"wait", 0, "'kymo fleet fetch' waits until the hosts have shipped", "trace-id"},
+	{"wait", 0, "commands wait, unless --no-wait is given", "no-wait"},
 	{"viewer", 0, "'babeltrace2 TRACE' and others read the trace as it is", NULL},
 };
 

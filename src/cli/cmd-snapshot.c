@@ -49,12 +49,17 @@ static int set_max_size(struct cli *cli, struct kymo_value *params)
 static int make_params(struct cli *cli, struct kymo_value *params)
 {
 	int code = cli_params_session(cli, params);
+	const char *name = cli_arg(cli, 1);
 
-	if (!code && cli_arg(cli, 1) && cli_has(cli, "name"))
+	if (!code && name && cli_has(cli, "name"))
 		return cli_usage(cli, "either NAME or --name=NAME, not both");
-	if (!code && (cli_arg(cli, 1) || cli_has(cli, "name")))
-		kymo_value_set_string(
-			params, "name", cli_arg(cli, 1) ? cli_arg(cli, 1) : cli_get(cli, "name"));
+	/* LTTng has an address here. */
+	if (!code && name && strchr(name, '/'))
+		return cli_usage(cli,
+			"'%s' is a place, and a snapshot has a name there: 'kymo snapshot record -o DIR'",
+			name);
+	if (!code && (name || cli_has(cli, "name")))
+		kymo_value_set_string(params, "name", name ? name : cli_get(cli, "name"));
 	if (!code)
 		code = set_output(cli, params);
 	return code ? code : set_max_size(cli, params);

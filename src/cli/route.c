@@ -74,6 +74,10 @@ int route_parse(struct cli *cli, const char *url, struct route *r)
 	*r = (struct route){0};
 	if (!strncmp(url, "ssh://", 6))
 		return parse_ssh(cli, url, r);
+	if (!strncmp(url, "file://", 7))
+		return cli_usage(cli,
+			"'%s' is a directory of this host: 'kymo create --output=DIR' writes there",
+			url);
 	if (strncmp(url, "exec:", 5) != 0 || !url[5])
 		return cli_usage(cli,
 			"'%s' is no address: use ssh://[USER@]HOST[:PORT]/DIR or exec:COMMAND",

@@ -129,7 +129,10 @@ static void test_refused(void **state)
 		LINE("--sesion=x"));
 	expect_refused(-EINVAL, "unknown option '--qqqqqq'", LINE("--qqqqqq"));
 	expect_refused(-EINVAL, "unknown option '--histogram'", LINE("--histogram"));
-	expect_refused(-EINVAL, "unknown option '-q'", LINE("-aq"));
+	expect_refused(-EINVAL, "unknown option '-y'", LINE("-ay"));
+	expect_refused(-EOPNOTSUPP,
+		"option '-q' (--quiet) is not supported: it is for kymo itself: write it before the command",
+		LINE("-aq"));
 	expect_refused(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
 	expect_refused(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	expect_refused(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));

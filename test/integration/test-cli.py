@@ -56,6 +56,11 @@ def test_suggestions(k):
         check("is not supported: " in k.kymo(*options, "list", status=1).stderr, f"{options} in front are refused by name")
     check("is not supported: " in k.kymo("metadata", status=1).stderr, "a command that is refused by name")
     check("'kymo live'" in k.kymo("create", "--live", status=1).stderr, "what there is instead of --live")
+    check("'--listen'" in k.kymo("live", "--port=5344", status=2).stderr, "another name of --listen")
+    check("before the command" in k.kymo("list", "-q", status=1).stderr, "an option of kymo itself")
+    check("--output=DIR" in k.kymo("create", "--set-url=file:///t", status=2).stderr, "an address on this host")
+    check("-o DIR" in k.kymo("snapshot", "record", "/t", status=2).stderr, "an address of a snapshot")
+    check("name each session" in k.kymo("destroy", "--glob", "x*", status=1).stderr, "an option of a later lttng")
 
 
 def test_full_output(k):
