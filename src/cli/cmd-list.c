@@ -9,8 +9,18 @@
 #include "cli/shipping.h"
 #include "cli/report.h"
 
+/* `list` shows these instead of sessions; of a session that is named, -u and -k show a part. */
+#define OPTIONS_KINDS                                                                              \
+	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},        \
+		{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},        \
+		{"syscall", 'S', NULL, "with -k: list system calls instead"},                      \
+	{                                                                                          \
+		"fields", 'f', NULL, "with -u and -k: list the fields of each event, too"          \
+	}
+
 static const struct cli_option status_options[] = {
 	CLI_OPTION_SESSION,
+	OPTIONS_KINDS,
 	{"check", 0, NULL,
 		"print one line, and exit with 0 if all is well: for monitoring systems"},
 	{"within", 0, "TIME",
@@ -21,14 +31,11 @@ static const struct cli_option status_options[] = {
 
 static const struct cli_option list_options[] = {
 	CLI_OPTION_ONE_SESSION,
-	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},
-	{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},
-	{"syscall", 'S', NULL, "with -k: list system calls instead"},
+	OPTIONS_KINDS,
 	{"python", 'p', NULL, "list the loggers of Python programs instead of sessions"},
 	{"jul", 'j', NULL, "the same for Java programs with java.util.logging"},
 	{"log4j", 'l', NULL, "the same for Log4j"},
 	{"log4j2", 0, NULL, "the same for Log4j 2"},
-	{"fields", 'f', NULL, "with -u and -k: list the fields of each event, too"},
 	{0},
 };
 
@@ -120,23 +127,13 @@ static int show_session(struct cli *cli)
 		cli_result(cli, reply);
 		return CLI_OK;
 	}
-	cli_report_session(cli, kymo_value_get(reply, "session"));
+	cli_report_session(cli, kymo_value_get(reply, "session"),
+		cli_has(cli, "kernel")	    ? "kernel"
+		: cli_has(cli, "userspace") ? "user"
+					    : NULL);
 	shipping_report(cli, output);
 	cli_report_warnings(stdout, cli, kymo_value_get(reply, "warnings"));
 	return CLI_OK;
-}
-
-static int run_status(struct cli *cli)
-{
-	bool check = cli_has(cli, "check"), metrics = cli_has(cli, "metrics");
-
-	if (cli_arg(cli, 0) && cli_has(cli, "session"))
-		return cli_usage(cli, "either NAME or --session, not both");
-	if (check && metrics)
-		return cli_usage(cli, "either --check or --metrics, not both");
-	if (cli_has(cli, "within") && !check)
-		return cli_usage(cli, "--within goes with --check");
-	return check ? monitor_check(cli) : metrics ? monitor_metrics(cli) : show_session(cli);
 }
 
 static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, const char *member,
@@ -235,28 +232,32 @@ static void print_agents(struct cli *cli, const struct kymo_value *agents)
 		puts("no program of that kind is connected");
 }
 
-static int run_list(struct cli *cli)
+/* -u, -k and what goes with them. one: a session is named. */
+static int check_kinds(struct cli *cli, bool one)
 {
+	bool programs = cli_has(cli, "userspace"), kernel = cli_has(cli, "kernel");
+
+	if (kernel && programs)
+		return cli_usage(cli, "either --kernel or --userspace, not both");
+	if (cli_has(cli, "syscall") && !kernel)
+		return cli_usage(cli, "--syscall goes with --kernel");
+	if (cli_has(cli, "fields") && !programs && !kernel)
+		return cli_usage(cli, "--fields goes with --userspace or --kernel");
+	if (one && (cli_has(cli, "syscall") || cli_has(cli, "fields")))
+		return cli_usage(cli, "either a session or --%s, not both",
+			cli_has(cli, "syscall") ? "syscall" : "fields");
+	return CLI_OK;
+}
+
+/* Shows what the kernel or programs offer, or the sessions. agents: loggers. */
+static int list_offers(struct cli *cli, bool agents)
+{
+	bool programs = cli_has(cli, "userspace");
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	bool programs = cli_has(cli, "userspace"), agents = agents_are_meant(cli);
-	bool one = cli_arg(cli, 0) || cli_has(cli, "session");
 	int code;
 
-	if (programs && one)
-		return cli_usage(cli, "either a session or --userspace, not both");
-	if (cli_has(cli, "kernel") && (programs || one))
-		return cli_usage(cli, "--kernel excludes --userspace and sessions");
-	if (cli_has(cli, "syscall") && !cli_has(cli, "kernel"))
-		return cli_usage(cli, "--syscall goes with --kernel");
-	if (agents && (one || programs || cli_has(cli, "kernel")))
-		return cli_usage(
-			cli, "a list of loggers excludes sessions, --userspace and --kernel");
 	if (cli_has(cli, "kernel"))
 		return list_kernel(cli);
-	if (cli_has(cli, "fields") && !programs)
-		return cli_usage(cli, "--fields goes with --userspace or --kernel");
-	if (one)
-		return show_session(cli);
 	code = cli_connect_if_running(cli, &ctl);
 	if (code)
 		return code;
@@ -268,6 +269,43 @@ static int run_list(struct cli *cli)
 		return list(cli, ctl, "list-loggers", "agents", print_agents);
 	return programs ? list(cli, ctl, "list-events", "applications", print_applications)
 			: list(cli, ctl, "list", "sessions", print_sessions);
+}
+
+static int run_list(struct cli *cli)
+{
+	bool agents = agents_are_meant(cli), one = cli_arg(cli, 0) || cli_has(cli, "session");
+	int code = check_kinds(cli, one);
+
+	if (!code && agents && (one || cli_has(cli, "userspace") || cli_has(cli, "kernel")))
+		code = cli_usage(
+			cli, "a list of loggers excludes sessions, --userspace and --kernel");
+	if (code)
+		return code;
+	return one ? show_session(cli) : list_offers(cli, agents);
+}
+
+static int run_status(struct cli *cli)
+{
+	bool check = cli_has(cli, "check"), metrics = cli_has(cli, "metrics");
+	bool kind = cli_has(cli, "userspace") || cli_has(cli, "kernel");
+	bool one = cli_arg(cli, 0) || cli_has(cli, "session");
+	int code = check_kinds(cli, one);
+
+	if (code)
+		return code;
+	if (cli_arg(cli, 0) && cli_has(cli, "session"))
+		return cli_usage(cli, "either NAME or --session, not both");
+	if (check && metrics)
+		return cli_usage(cli, "either --check or --metrics, not both");
+	if (cli_has(cli, "within") && !check)
+		return cli_usage(cli, "--within goes with --check");
+	if (kind && (check || metrics))
+		return cli_usage(cli,
+			"--%s shows all: it goes with neither --userspace nor --kernel",
+			check ? "check" : "metrics");
+	if (kind && !one)
+		return list_offers(cli, false);
+	return check ? monitor_check(cli) : metrics ? monitor_metrics(cli) : show_session(cli);
 }
 
 static int run_set_session(struct cli *cli)
@@ -291,7 +329,7 @@ static int run_set_session(struct cli *cli)
 const struct cli_command cmd_list = {
 	.name = "list",
 	.synopsis =
-		"[[-s] NAME | -u [--fields] | -k [--syscall] [--fields] | -p | -j | -l | --log4j2]",
+		"[[-s] NAME [-u | -k] | -u [--fields] | -k [--syscall] [--fields] | -p | -j | -l | --log4j2]",
 	.help = "show the sessions, one session, applications and their events, or loggers",
 	.options = list_options,
 	.max_args = 1,
@@ -300,9 +338,11 @@ const struct cli_command cmd_list = {
 
 const struct cli_command cmd_status = {
 	.name = "status",
-	.synopsis = "[[-s] NAME] [--check [--within=TIME] | --metrics]",
+	.synopsis =
+		"[[-s] NAME] [-u | -k] [--syscall] [--fields] | [[-s] NAME] [--check [--within=TIME] | --metrics]",
 	.help = "show a session, what it has recorded, and its faults",
 	.details =
+		"-u, -k, --syscall and --fields have the same effect as those of 'kymo list'.\n"
 		"If no session is named, --check and --metrics are about all sessions. They never start a daemon.\n",
 	.exit_codes =
 		"0 done, 1 refused or failed, 2 wrong usage; of --check, as monitoring systems expect:\n"

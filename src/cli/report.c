@@ -455,11 +455,17 @@ static void report_chunks(struct cli *cli, const struct kymo_value *session)
 			cli_format_size(text, sizeof(text), cli_number(rotation, "expired_bytes")));
 }
 
-void cli_report_session(struct cli *cli, const struct kymo_value *session)
+static bool is_of_domain(const struct kymo_value *channel, const char *domain)
+{
+	return !domain || !strcmp(kymo_value_string(kymo_value_get(channel, "domain")), domain);
+}
+
+void cli_report_session(struct cli *cli, const struct kymo_value *session, const char *domain)
 {
 	const struct kymo_value *channels = kymo_value_get(session, "channels");
 	const struct kymo_value *apps = kymo_value_get(session, "applications");
 	struct ky_buf counts = {0};
+	size_t n = 0;
 
 	cli_format_counts(&counts, session);
 	printf("%s%s%s [%s] of user %" PRIu64 ", domain %s: %s\n", cli_style(cli, CLI_BOLD),
@@ -473,10 +479,16 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 	if (kymo_value_get(session, "shm_path"))
 		printf("buffers are files in %s\n", cli_member(cli, session, "shm_path"));
 	puts("channels:");
-	for (size_t i = 0; i < kymo_value_count(channels); i++)
-		report_channel(cli, kymo_value_at(channels, i), cli_number(session, "seconds"));
-	if (!kymo_value_count(channels))
-		puts("  none: 'kymo enable-event' makes channel0");
+	for (size_t i = 0; i < kymo_value_count(channels); i++) {
+		const struct kymo_value *c = kymo_value_at(channels, i);
+
+		if (!is_of_domain(c, domain))
+			continue;
+		report_channel(cli, c, cli_number(session, "seconds"));
+		n++;
+	}
+	if (!n)
+		printf("  none%s\n", domain ? "" : ": 'kymo enable-event' makes channel0");
 	cli_report_tracked(cli, session);
 	puts("applications:");
 	for (size_t i = 0; i < kymo_value_count(apps); i++)

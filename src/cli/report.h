@@ -23,9 +23,9 @@ void cli_report_snapshot(struct cli *cli, const struct kymo_value *snapshot);
 void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done);
 /*
  * Prints everything about one session, as `list SESSION` and `status` show it. Losses are among the
- * warnings.
+ * warnings. domain: "user" or "kernel", only channels of that; NULL: all channels.
  */
-void cli_report_session(struct cli *cli, const struct kymo_value *session);
+void cli_report_session(struct cli *cli, const struct kymo_value *session, const char *domain);
 /* Prints "warning: ..." for each text of a list. */
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
 /* Prints a channel's contexts, as "vpid, vtid", and a newline. */

@@ -281,6 +281,10 @@ def test_session(k):
     app = waiting_app(k)
     k.kymo("create", "s", "-o", k.traces / "s")
     check("1 event matches" in k.kymo("enable-event", "emit:rec*", "-x", "emit:other", "-l", "debug").stdout, "enable-event")
+    for command in ("list", "status"):
+        check("emit:record" in k.kymo(command, "-u").stdout, f"{command}: events of programs")
+        check("channel0" in k.kymo(command, "s", "-u").stdout, f"{command}: channels of programs")
+        check("channel0" not in k.kymo(command, "s", "-k").stdout, f"{command}: channels of the kernel")
     check("[stopped]" in k.kymo("list").stdout, "list")
     k.kymo("start")
     text = k.kymo("list", "s").stdout
