@@ -247,7 +247,9 @@ static int keep_value(struct cli_args *a, const struct cli_option *opt, const ch
 			continue;
 		if (g->value && value && strcmp(g->value, value)) {
 			snprintf(a->why, sizeof(a->why),
-				"option '--%s' can be given once only: '%.64s' or '%.64s'?",
+				strstr(opt->arg, ",..")
+					? "option '--%s' can be given once only: write '%.64s,%.64s'"
+					: "option '--%s' can be given once only: '%.64s' or '%.64s'?",
 				opt->name, g->value, value);
 			return -EINVAL;
 		}

@@ -14,6 +14,7 @@ static const struct cli_option table[] = {
 	{"vpid", 0, "+-PID", ""},
 	{"all", 'a', NULL, ""},
 	{"sample", 0, "[=HZ]", ""},
+	{"fields", 0, "NAME,...", ""},
 	{"userspace", 'u', NULL, ""},
 	{0},
 };
@@ -144,6 +145,8 @@ static void test_refused(void **state)
 		LINE("-s", "a", "x", "--session=b"));
 	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
 		LINE("-sa", "--session", "a", "-s", ""));
+	expect_refused(-EINVAL, "option '--fields' can be given once only: write 'a,b'",
+		LINE("--fields=a", "--fields", "b"));
 	expect_refused(-EOPNOTSUPP,
 		"option '-k' (--kernel) is not supported: this command is not about the kernel",
 		LINE("-k"));
