@@ -161,9 +161,12 @@ def test_exchange_a_filter(k):
 
 
 def test_disable_some(k):
-    """Of several patterns, those without a rule are named."""
+    """Of several patterns, those without a rule are named; the others are disabled then."""
     k.start_daemon()
     k.record("emit:a", start=False)
+    for options in ("emit:b",), ("emit:b", "--remove"):
+        k.kymo("enable-event", "emit:b")
+        equal([r["enabled"] for r in k.kymo_json("disable-event", *options)["rules"]], [False], f"states of rules: {options}")
     done = k.kymo("disable-event", "emit:a,emit:nosuch").stdout
     check("1 rule disabled" in done and "has no enabled rule 'emit:nosuch'" in done, done)
 

@@ -5,6 +5,7 @@
 #include "proto/desc.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
+#include "sessiond/control/json.h"
 #include "sessiond/control/kernel.h"
 #include "sessiond/control/report.h"
 #include "sessiond/kernel/events.h"
@@ -335,6 +336,7 @@ enum outcome run_disable_event(struct request *r)
 	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
 	const char *filter = request_string(r, "filter");
 	struct channel *c = request_channel(r);
+	struct json_object *report;
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
@@ -349,7 +351,9 @@ enum outcome run_disable_event(struct request *r)
 		if ((!rule->enabled && !removes) || (!everything && !request_names_rule(r, rule)) ||
 			(filter && (!rule->filter || strcmp(rule->filter->text, filter))))
 			continue;
-		reply_add_to(r, "rules", report_rule(c, rule));
+		report = report_rule(c, rule);
+		json_add(report, "enabled", json_object_new_boolean(false));
+		reply_add_to(r, "rules", report);
 		channel_disable_rule(c, rule, removes);
 		n++;
 	}
