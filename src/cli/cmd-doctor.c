@@ -431,10 +431,12 @@ static void check_space(struct doctor *d)
 
 static void check_environment(struct doctor *d)
 {
-	if (getenv("KYMO_OFF") && *getenv("KYMO_OFF"))
+	const char *standalone = getenv("KYMO_STANDALONE");
+
+	if (ky_switch_is_on("KYMO_OFF"))
 		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
 			"KYMO_OFF is set: applications that are started here are not recorded");
-	if (getenv("KYMO_STANDALONE"))
+	if (standalone && *standalone)
 		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_STANDALONE",
 			"KYMO_STANDALONE is set: applications that are started here record without a session");
 	if (!access("/run/.containerenv", F_OK) || !access("/.dockerenv", F_OK))

@@ -134,6 +134,7 @@ def test_clock_and_environment(k):
     found = doctor(k, 0, env={"KYMO_CLOCK": "monotonic", "KYMO_OFF": "1"})
     one(found, "clock", "warn", "CLOCK_MONOTONIC")
     one(found, "environment", "warn", "KYMO_OFF")
+    check("environment" not in doctor(k, 0, env={"KYMO_OFF": "0", "KYMO_STANDALONE": ""}), "variables that are off")
 
 
 def test_without_sys_and_full_disk(k):
