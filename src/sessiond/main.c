@@ -165,6 +165,17 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	ky_sigbus_survive();
 }
 
+/* A clock that was not meant would be in each trace. Returns false after a report. */
+static bool check_clock(void)
+{
+	const char *wish = secure_getenv("KYMO_CLOCK");
+
+	if (!wish || !*wish || !strcmp(wish, "monotonic") || !strcmp(wish, "tsc"))
+		return true;
+	ky_error("KYMO_CLOCK is '%s': set it to monotonic or tsc, or unset it", wish);
+	return false;
+}
+
 /* The daemon that serves all users must not wait while one of them keeps all processors busy. */
 static bool wants_precedence(const struct daemon_options *o)
 {
@@ -200,6 +211,8 @@ int main(int argc, char **argv)
 	ky_occupy_standard_files();
 	ky_heed_children();
 	parse_options(argc, argv, &options);
+	if (!check_clock())
+		return EXIT_FAILURE;
 	if (launch.background || options.bound || options.while_used)
 		close_inherited();
 	ret = launch_begin(&launch);

@@ -250,6 +250,9 @@ def test_daemon_cannot_start(k):
     k.rundir.write_text("")
     text = k.kymo("create", status=1).stderr
     check("did not start" in text and str(k.rundir) in text, f"create said {text!r}")
+    k.rundir.unlink()
+    text = k.kymo("create", status=1, env={"KYMO_CLOCK": "TSC"}).stderr
+    check("KYMO_CLOCK is 'TSC': set it to monotonic or tsc" in text, f"create said {text!r}")
     equal(os.listdir(k.traces) if k.traces.exists() else [], [], "directories left")
 
 
