@@ -44,6 +44,8 @@ void tracer_debug(const char *fmt, ...)
 	va_end(ap);
 }
 
+#define TIMEOUT_MS 3000
+
 /* Reads a number of milliseconds, -1 for no limit. Treats anything else as absent. */
 static int read_timeout(void)
 {
@@ -52,9 +54,13 @@ static int read_timeout(void)
 	long v;
 
 	if (!s || !*s)
-		return 3000;
+		return TIMEOUT_MS;
 	v = strtol(s, &end, 10);
-	return *end || v < -1 || v > 3600000 ? 3000 : (int)v;
+	if (!*end && v >= -1 && v <= 3600000)
+		return (int)v;
+	tracer_debug(
+		"KYMO_REGISTER_TIMEOUT=%s is no number of milliseconds: %d is used", s, TIMEOUT_MS);
+	return TIMEOUT_MS;
 }
 
 static void init_conns(void)

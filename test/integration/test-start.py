@@ -105,6 +105,11 @@ def test_standard_files_of_listener(k):
         k.finish(app)
 
 
+def test_timeout_that_is_none(k):
+    done = k.run([kymotest.APPS / "emit"], env={"KYMO_DEBUG": "1", "KYMO_REGISTER_TIMEOUT": "5s"})
+    check("KYMO_REGISTER_TIMEOUT=5s is no number of milliseconds" in done.stderr, done.stderr)
+
+
 @contextlib.contextmanager
 def crowded():
     """Occupies every CPU with more work than it can do."""
