@@ -237,9 +237,21 @@ static int no_option_long(struct cli_args *a, const char *name, size_t len)
 	return -EINVAL;
 }
 
-/* The same value again is the same wish; of two, neither is what was meant for sure. */
+static bool may_lack_argument(const struct cli_option *opt)
+{
+	return *opt->arg == '-' || (*opt->arg == '+' && opt->arg[1] == '-');
+}
+
+/*
+ * The same value again is the same wish; of two, neither is what was meant for sure. An empty value
+ * is the mistake of a script whose variable is not set.
+ */
 static int keep_value(struct cli_args *a, const struct cli_option *opt, const char *value)
 {
+	if (value && !*value && !may_lack_argument(opt)) {
+		snprintf(a->why, sizeof(a->why), "option '--%s' has an empty argument", opt->name);
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < a->n_given && opt->arg && *opt->arg != '+'; i++) {
 		struct cli_given *g = &a->given[i];
 
@@ -265,11 +277,6 @@ static bool is_long_option(const struct cli_args *a, const char *word)
 {
 	return !strncmp(word, "--", 2) &&
 	       (!word[2] || find_long(a->table, word + 2, strcspn(word + 2, "=")));
-}
-
-static bool may_lack_argument(const struct cli_option *opt)
-{
-	return *opt->arg == '-' || (*opt->arg == '+' && opt->arg[1] == '-');
 }
 
 /*

@@ -54,9 +54,9 @@ enum cli_parse_mode {
 
 /*
  * Parses argv[0 .. argc-1], which has no program or command name. Returns 0, -ENOMEM, -EINVAL for
- * an unknown option or a second value of one that has one only, or -EOPNOTSUPP for one that this
- * version does not have yet; a->why then has the reason. The caller calls cli_args_deinit in any
- * case.
+ * an unknown option, an empty value, or a second value of an option that has one only, or
+ * -EOPNOTSUPP for one that this version does not have yet; a->why then has the reason. The caller
+ * calls cli_args_deinit in any case.
  */
 int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
 	int argc, char **argv);

@@ -130,8 +130,6 @@ static int run_recover(struct cli *cli)
 	if (r < 0)
 		return cli_fail(cli, "failed",
 			"kymo-consumerd was not found: is kymo installed completely?");
-	if (given && !*given)
-		return cli_usage(cli, "--output needs the name of a directory");
 	r = cli_absolute_path(dir, sizeof(dir), cli_arg(cli, 0));
 	if (!r && given)
 		r = cli_absolute_path(output, sizeof(output), given);

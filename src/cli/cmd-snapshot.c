@@ -24,8 +24,6 @@ static int set_output(struct cli *cli, struct kymo_value *params)
 
 	if (!given)
 		return CLI_OK;
-	if (!*given)
-		return cli_usage(cli, "--output needs the name of a directory");
 	r = cli_absolute_path(output, sizeof(output), given);
 	if (!r)
 		r = kymo_value_set_string(params, "output", output);

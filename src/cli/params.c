@@ -61,8 +61,6 @@ int cli_choose_output(struct cli *cli, const char *session, bool dated, char *ou
 	char traces[PATH_MAX];
 	int r;
 
-	if (given && !*given)
-		return cli_usage(cli, "--output needs the name of a directory");
 	if (given) {
 		r = cli_absolute_path(output, PATH_MAX, given);
 		return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
@@ -232,8 +230,6 @@ int cli_params_shm_path(struct cli *cli, struct kymo_value *params)
 
 	if (!given)
 		return CLI_OK;
-	if (!*given)
-		return cli_usage(cli, "--shm-path needs the name of a directory");
 	r = cli_absolute_path(path, sizeof(path), given);
 	if (!r)
 		r = kymo_value_set_string(params, "shm_path", path);

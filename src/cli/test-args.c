@@ -143,8 +143,11 @@ static void test_refused(void **state)
 		LINE("-x", "--session=a", "b"));
 	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
 		LINE("-s", "a", "x", "--session=b"));
-	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or ''?",
-		LINE("-sa", "--session", "a", "-s", ""));
+	expect_refused(-EINVAL, "option '--session' can be given once only: 'a' or 'b'?",
+		LINE("-sa", "--session", "a", "-s", "b"));
+	expect_refused(-EINVAL, "option '--session' has an empty argument", LINE("-s", ""));
+	expect_refused(-EINVAL, "option '--session' has an empty argument", LINE("--session="));
+	expect_refused(-EINVAL, "option '--sample' has an empty argument", LINE("--sample="));
 	expect_refused(-EINVAL, "option '--fields' can be given once only: write 'a,b'",
 		LINE("--fields=a", "--fields", "b"));
 	expect_refused(-EOPNOTSUPP,

@@ -169,7 +169,9 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 	char near[PATH_MAX];
 
 	snprintf(path, PATH_MAX, "%s", name);
-	if (!*name || access(name, F_OK) == 0 || errno != ENOENT)
+	if (!*name)
+		return cli_usage(cli, "the name of a trace is empty");
+	if (access(name, F_OK) == 0 || errno != ENOENT)
 		return CLI_OK;
 	if (strchr(name, '/'))
 		return find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;

@@ -139,6 +139,7 @@ def test_in_front(k):
     check(any(o["name"] == "output" and o["letter"] == "o" for o in commands["create"]["options"]), "options as JSON")
     for name in commands:
         equal(k.kymo("help", name).stdout.lower().count("exit code"), 1, f"places of 'kymo help {name}' for its exit codes")
+    check("the name of a trace is empty" in k.kymo("view", "", status=2).stderr, "no name of a trace")
     check("without it, all sessions" in k.kymo("help", "list-triggers").stdout, "help on a session that may be left out")
     check("no session daemon" in k.kymo("-n", "create", "s", status=1).stderr, "-n starts none")
     equal(k.kymo("-q", "list").stdout, "", "with --quiet")
