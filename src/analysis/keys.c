@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/keys.h"
 
+#include <inttypes.h>
+
+#include "base/text.h"
 #include "reader/format.h"
 
 #define MAX_FIELDS 4 /* fields for which one name may stand */
@@ -41,15 +44,34 @@ bool ky_keys_find(struct ky_field_ref *ret, const struct ky_event_class *e, cons
 	return ky_field_find(ret, e, name);
 }
 
+static const struct ky_node *number_of(const struct ky_field_ref *f)
+{
+	return f->has_element && f->node->n ? f->node->children : f->node;
+}
+
+/* Returns whether equal numbers of both are the same text. */
+static bool is_shown_alike(const struct ky_node *a, const struct ky_node *b)
+{
+	return a->kind == b->kind && a->base == b->base && a->is_enum == b->is_enum &&
+	       (a->size == b->size || (a->kind == KY_NODE_INT && a->base == 10));
+}
+
 /* In a trace without classes, all names are accepted. */
 static int find_part_fields(
 	struct ky_keys *k, struct ky_key_part *p, const struct ky_trace_reader *r, const char *name)
 {
 	bool known = is_alias(name) || !r->n_classes;
+	const struct ky_node *first = NULL, *n;
 
 	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
-	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
-		known |= ky_keys_find(&p->of_class[i], r->classes[i], name);
+	for (size_t i = 0; p->of_class && i < r->n_classes; i++) {
+		if (!ky_keys_find(&p->of_class[i], r->classes[i], name))
+			continue;
+		known = true;
+		n = number_of(&p->of_class[i]);
+		first = first ? first : n;
+		p->is_mixed |= !is_shown_alike(first, n);
+	}
 	if (p->of_class && known)
 		return 0;
 	k->unknown = p->of_class ? strdup(name) : NULL;
@@ -92,15 +114,29 @@ void ky_keys_deinit(struct ky_keys *k)
 	*k = (struct ky_keys){0};
 }
 
-static bool add_value(struct ky_buf *key, struct ky_field_ref *f, const struct ky_item *item)
+static void add_real(struct ky_buf *key, double v, bool is_single)
+{
+	char text[KY_REAL_TEXT];
+
+	ky_buf_append(key, text, ky_format_real(text, v == 0 ? 0 : v, is_single));
+}
+
+static bool add_value(struct ky_buf *key, struct ky_key_part *p, const struct ky_item *item)
 {
 	struct ky_field_value value;
+	const struct ky_node *n;
 
-	if (!ky_field_get(f, item, &value)) {
+	if (!ky_field_get(&p->of_class[item->event->index], item, &value)) {
 		ky_buf_append(key, "-", 1);
 		return false;
 	}
-	ky_format_value(key, value.v, value.data);
+	n = value.v->node;
+	if (n->kind == KY_NODE_FLOAT)
+		add_real(key, value.v->f, n->size == 32 && !p->is_mixed);
+	else if (n->kind == KY_NODE_INT && p->is_mixed)
+		ky_buf_printf(key, n->is_signed ? "%" PRId64 : "%" PRIu64, value.v->u);
+	else
+		ky_format_value(key, value.v, value.data);
 	return true;
 }
 
@@ -111,7 +147,7 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 	k->key.len = 0;
 	k->key.max = KY_KEY_TEXT_MAX;
 	for (size_t i = 0; i < k->n_parts; i++) {
-		const struct ky_key_part *p = &k->parts[i];
+		struct ky_key_part *p = &k->parts[i];
 
 		if (i)
 			ky_buf_append(&k->key, "  ", 2);
@@ -120,7 +156,7 @@ bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
 		else if (p->kind == KY_KEY_STREAM)
 			ky_buf_puts(&k->key, item->file->path);
 		else
-			is_whole &= add_value(&k->key, &p->of_class[item->event->index], item);
+			is_whole &= add_value(&k->key, p, item);
 	}
 	k->is_too_long = k->key.error == -EMSGSIZE;
 	if (k->is_too_long)

@@ -15,15 +15,20 @@
 
 struct ky_key_part {
 	enum { KY_KEY_NAME, KY_KEY_STREAM, KY_KEY_FIELD } kind;
+	bool is_mixed;		       /* the classes show equal numbers in different ways */
 	struct ky_field_ref *of_class; /* owned; by the index of the class */
 };
 
 struct ky_keys {
 	struct ky_key_part parts[KY_KEYS_MAX];
 	size_t n_parts;
-	struct ky_buf key; /* the last one that was made, as text shows values */
-	bool is_too_long;  /* there is none, because it would have more than KY_KEY_TEXT_MAX */
-	char *unknown;	   /* owned; name of a field that no class has, or NULL */
+	/*
+	 * The last one that was made, as text shows values, but that equal numbers are equal texts,
+	 * and others are not: all digits of fractions, and base 10 where the base is mixed.
+	 */
+	struct ky_buf key;
+	bool is_too_long; /* there is none, because it would have more than KY_KEY_TEXT_MAX */
+	char *unknown;	  /* owned; name of a field that no class has, or NULL */
 };
 
 /*

@@ -383,6 +383,27 @@ def test_repeated(k):
     equal(len(view(k, top)[0]), 30, "events with those of a number that began again")
 
 
+def test_equal_numbers(k):
+    """
+    Keys are equal where numbers are: in base 10 and 16; but not if fractions differ in their
+    seventh digits only.
+    """
+    events = "".join(f"""event {{ name = "{name}"; id = {i}; fields := struct {{
+        integer {{ size = {size}; align = 8; base = {base}; }} k;
+        floating_point {{ exp_dig = 11; mant_dig = 53; align = 8; }} f; }}; }};
+        """ for i, (name, size, base) in enumerate((("a", 32, 16), ("b", 64, 10))))
+    head = TYPES + """trace { major = 1; minor = 8; byte_order = le; };
+        clock { name = c; freq = 1000000000; };
+        stream { event.header := struct {
+            u8 id; integer { size = 64; align = 8; map = clock.c.value; } timestamp; }; };
+        """
+    body = b"".join(struct.pack("<BQIdBQQd", 0, 2 * i + 1, 100 + i, 1e6 - i / 2, 1, 2 * i + 2, 100 + i, 1e6 - i / 2) for i in range(2))
+    trace = write(k, "numbers", head + events, s=body)
+    equal(k.kymo_json("stat", trace, "--latency=a..b,key=k")["latency"][0]["count"], 2, "pairs")
+    for by, wanted in ("k", {"100": 2, "101": 2}), ("f", {"1000000": 2, "999999.5": 2}):
+        equal({g["key"]: g["events"] for g in k.kymo_json("stat", trace, f"--by={by}")["groups"]}, wanted, by)
+
+
 def test_same_uuid(k):
     """Programs of several hosts may have one UUID, and number their streams alike."""
     ident = uuid.UUID(int=7)
