@@ -5,15 +5,19 @@
 
 /* --- descriptions --- */
 
-static int add_option(struct ky_latency *l, const char *option)
+/* order: the earlier of "nest" and "fifo", or NULL. */
+static int add_option(struct ky_latency *l, const char *option, const char **order)
 {
-	if (!strncmp(option, "key=", 4)) {
-		free(l->key);
+	if (!strncmp(option, "key=", 4) && !l->key) {
 		l->key = strdup(option + 4);
 		return l->key ? 0 : -ENOMEM;
 	}
+	if ((strcmp(option, "fifo") && strcmp(option, "nest")) ||
+		(*order && strcmp(*order, option)))
+		return -EINVAL;
+	*order = option;
 	l->is_fifo = !strcmp(option, "fifo");
-	return l->is_fifo || !strcmp(option, "nest") ? 0 : -EINVAL;
+	return 0;
 }
 
 static bool has_thread(const char *key)
@@ -28,6 +32,7 @@ static bool has_thread(const char *key)
 static int parse_latency(struct ky_latency *l, char *text, const char **ret_why)
 {
 	char *rest = text, *events = strsep(&rest, ","), *dots = strstr(events, ".."), *option;
+	const char *order = NULL;
 	int r = 0;
 
 	*ret_why = "write A..B[,key=FIELD+FIELD][,nest|fifo], with the names of two events";
@@ -37,7 +42,7 @@ static int parse_latency(struct ky_latency *l, char *text, const char **ret_why)
 	l->begin = strndup(events, (size_t)(dots - events));
 	l->end = strdup(dots + 2);
 	while (!r && (option = strsep(&rest, ",")))
-		r = add_option(l, option);
+		r = add_option(l, option, &order);
 	l->is_of_thread = has_thread(l->key);
 	return r ? r : l->name && l->begin && l->end ? 0 : -ENOMEM;
 }

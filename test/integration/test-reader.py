@@ -1153,6 +1153,7 @@ def test_stat_floats(k):
 def test_stat_measure_errors(k):
     trace = simple(k, "wrong")
     for options, status, word in ((("--latency=made:up",), 2, "A..B"), (("--latency=made:up..made:far,sum",), 2, "nest"), (("--latency=..b",), 2, "A..B"),
+            (("--latency=made:up..made:far,fifo,nest",), 2, "nest|fifo"), (("--latency=made:up..made:far,key=tid,key=n0",), 2, "key="),
             (("--latency=made:up..none",), 1, "'none'"), (("--latency=none..made:up",), 1, "'none'"), (("--latency=made:up..made:far,key=",), 1, "fields"),
             (("--latency=made:up..made:far,key=tid+none",), 1, "'none'"), (("--hist=none",), 1, "'none'"), (("--top=who",), 1, "numbers"), (("--by=name", "--hist=n0"), 2, "--by")):
         errors = k.kymo("stat", str(trace), *options, status=status).stderr
