@@ -120,6 +120,8 @@ def test_names_of_lttng(k):
     equal((channels["a"]["buffers"], channels["a"]["tracefile_size"], channels["a"]["tracefile_count"], channels["b"]["buffers"]),
         ("process", 1 << 20, 3, "cpu"), "options of channels")
     k.kymo("enable-event", "-c", "b", "--tracepoint", "--all-events")
+    for context in "tid", "callstack-user":
+        check("it is one of kernel events: --kernel" in k.kymo("add-context", "-u", "-t", context, status=2).stderr, context)
     k.kymo("start")
     k.kymo("list", "-u", "-f")
     k.kymo("snapshot", "record", "-n", "early", "-m", "1M")

@@ -19,6 +19,18 @@ static const struct ky_context *find_other(
 	return NULL;
 }
 
+/* Refuses a context of applications, for this reason; it may be one of the kernel's. */
+static void refuse_context(struct request *r, const char *text, const char *why)
+{
+	struct ky_context other;
+	char ignored[REQUEST_ERROR_MAX];
+
+	if (kernel_context_parse(&other, text, ignored, sizeof(ignored)) < 0)
+		request_refuse(r, "usage", "%s", why);
+	else
+		request_refuse(r, "usage", "%s (it is one of kernel events: --kernel)", why);
+}
+
 /*
  * Returns the contexts that the request asks for, owned by the caller. Returns NULL if it refused
  * the request.
@@ -40,7 +52,7 @@ static struct ky_context *parse_contexts(struct request *r, bool kernel, size_t 
 
 		if ((kernel ? kernel_context_parse : context_parse)(
 			    &contexts[i], text, why, sizeof(why)) < 0)
-			request_refuse(r, "usage", "%s", why);
+			refuse_context(r, text, why);
 		else if (!kernel && context_probe(&contexts[i], why, sizeof(why)) < 0)
 			request_refuse(r, "unsupported", "%s", why);
 		else if ((other = find_other(contexts, i, &contexts[i])))

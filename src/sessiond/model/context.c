@@ -97,20 +97,6 @@ static int parse_app(struct ky_context *c, const char *text, char *why, size_t s
 	return 0;
 }
 
-static int parse_callstack(struct ky_context *c, const char *text, char *why, size_t size)
-{
-	set_name(c, "callstack", "");
-	if (!*text)
-		snprintf(c->argument, sizeof(c->argument), "%u", KY_CTX_DEPTH_DEFAULT);
-	else if (*text == ':' && ky_ctx_depth(text + 1))
-		snprintf(c->argument, sizeof(c->argument), "%u", ky_ctx_depth(text + 1));
-	else
-		return set_reason(why, size,
-			"'%s': the depth of a call stack is 1 to %u, as in callstack:%u", c->spec,
-			KY_CTX_DEPTH_MAX, KY_CTX_DEPTH_DEFAULT);
-	return 0;
-}
-
 static int parse_unknown(const char *spec, char *why, size_t size)
 {
 	const struct ky_ctx_type *near = NULL;
@@ -127,6 +113,22 @@ static int parse_unknown(const char *spec, char *why, size_t size)
 	return set_reason(why, size, "'%s' is no context: %s%s%s", spec,
 		near ? "did you mean '" : "",
 		near ? near->name : "'kymo add-context --list' shows them", near ? "'?" : "");
+}
+
+static int parse_callstack(struct ky_context *c, const char *text, char *why, size_t size)
+{
+	set_name(c, "callstack", "");
+	if (!*text)
+		snprintf(c->argument, sizeof(c->argument), "%u", KY_CTX_DEPTH_DEFAULT);
+	else if (*text != ':')
+		return parse_unknown(c->spec, why, size);
+	else if (ky_ctx_depth(text + 1))
+		snprintf(c->argument, sizeof(c->argument), "%u", ky_ctx_depth(text + 1));
+	else
+		return set_reason(why, size,
+			"'%s': the depth of a call stack is 1 to %u, as in callstack:%u", c->spec,
+			KY_CTX_DEPTH_MAX, KY_CTX_DEPTH_DEFAULT);
+	return 0;
 }
 
 int context_parse(struct ky_context *c, const char *spec, char *why, size_t size)
