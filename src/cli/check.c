@@ -124,6 +124,12 @@ static void print_check(struct check *c)
 	kymo_value_free(v);
 }
 
+/* Returns true if there can be no daemon, or this user may not ask it. */
+static bool is_unknown(int error)
+{
+	return error == -ENOENT || error == -EACCES || error == -ENAMETOOLONG;
+}
+
 int monitor_check(struct cli *cli)
 {
 	const char *within = cli_get(cli, "within");
@@ -138,9 +144,8 @@ int monitor_check(struct cli *cli)
 	if (!m.error && !m.refusal)
 		check_sessions(&c, &m);
 	else
-		add_problem(&c,
-			m.error == -ENOENT || m.error == -EACCES ? CHECK_UNKNOWN : CHECK_CRITICAL,
-			NULL, "%s", monitor_why(cli, &m));
+		add_problem(&c, is_unknown(m.error) ? CHECK_UNKNOWN : CHECK_CRITICAL, NULL, "%s",
+			monitor_why(cli, &m));
 	print_check(&c);
 	monitor_free(&m);
 	for (int i = 0; i <= CHECK_UNKNOWN; i++)

@@ -98,8 +98,7 @@ static int cannot_connect(struct cli *cli, int r)
 			"permission denied: %s: become one of them and log in again, or set KYMO_RUNDIR",
 			cli_permission_denied());
 	if (r == -ENAMETOOLONG)
-		return cli_fail(cli, "failed",
-			"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one");
+		return cli_fail(cli, "failed", CLI_RUNDIR_TOO_LONG);
 	return cli_fail(cli, "failed", "cannot connect to the session daemon: %s", strerror(-r));
 }
 

@@ -23,6 +23,8 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
  * this user may not.
  */
 const char *cli_no_daemon(void);
+#define CLI_RUNDIR_TOO_LONG                                                                        \
+	"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one"
 /* Returns a static text: the daemon that refuses this user, and the users whom it accepts. */
 const char *cli_permission_denied(void);
 /* Fails: a command takes a trace or a session, there is no such trace, and no daemon runs. */

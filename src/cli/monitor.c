@@ -81,6 +81,8 @@ const char *monitor_why(struct cli *cli, const struct monitored *m)
 		return "the session daemon was killed; its sessions record, but start no new application: any other command starts a successor";
 	case -ETIMEDOUT:
 		return "the session daemon does not answer: is it stopped?";
+	case -ENAMETOOLONG:
+		return CLI_RUNDIR_TOO_LONG;
 	case -EACCES:
 		return "this user may not control the session daemon of that run directory";
 	default:

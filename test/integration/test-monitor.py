@@ -73,6 +73,8 @@ def test_no_daemon(k):
     check("no session daemon is running" in checked(k, 3), "not said that no daemon runs")
     equal(metrics(k), {"kymo_up": [({}, 0)]}, "metrics without a daemon")
     check(not k.rundir.exists(), "a daemon was started")
+    k.env["KYMO_RUNDIR"] = str(k.top / ("x" * 110))
+    check("path is too long for a socket: set KYMO_RUNDIR" in checked(k, 3), "not said that no daemon can run")
 
 
 def test_states(k):
