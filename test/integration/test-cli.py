@@ -63,7 +63,7 @@ def test_suggestions(k):
     check("name each session" in k.kymo("destroy", "--glob", "x*", status=1).stderr, "an option of a later lttng")
 
 
-def test_full_output(k):
+def test_help_to_full_output(k):
     """Help that cannot be printed is a failure, with one line about it."""
     for name in ("agentd", "collectd", "consumerd", "sessiond"):
         for option in ("--help", "--version"):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-No test is forgotten: the meson.build beside each test-NAME file, or the next one above, names it.
+No test is forgotten: the meson.build beside each test-NAME file, or the next one above, names it;
+and no function of a test in Python hides an earlier one of the same name.
 """
 
 import pathlib
@@ -19,9 +20,18 @@ def is_listed(path):
     return re.search(rf"'{folder}(test-)?{name}({re.escape(path.suffix)})?'", build.read_text())
 
 
+def hidden(path):
+    """Names of functions that the file defines more than once."""
+    names = re.findall(r"^def (\w+)\(", path.read_text(), re.M) if path.suffix == ".py" else []
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 found = [p for top in ("src", "test") for p in (ROOT / top).rglob("test-*") if p.suffix in (".c", ".cpp", ".py")]
 forgotten = [p for p in found if str(p.relative_to(ROOT)) not in NOT_TESTS and not is_listed(p)]
 for path in forgotten:
     print(f"{path.relative_to(ROOT)} is not in the meson.build beside it", file=sys.stderr)
-print(f"{len(found)} tests, {len(forgotten)} of them forgotten")
-sys.exit(1 if forgotten or not found else 0)
+doubles = [(path, name) for path in found for name in hidden(path)]
+for path, name in doubles:
+    print(f"{path.relative_to(ROOT)} defines {name} more than once: only the last one runs", file=sys.stderr)
+print(f"{len(found)} tests, {len(forgotten)} of them forgotten, {len(doubles)} functions hidden")
+sys.exit(1 if forgotten or doubles or not found else 0)
