@@ -57,6 +57,8 @@ static const char *advice(int error)
 		return "free some space";
 	case -EDQUOT:
 		return "free some space, the user's quota is used up";
+	case -ENOENT:
+		return "if it was removed, 'kymo destroy' and 'kymo create' begin a new trace";
 	case -EMFILE:
 		return "raise the limit of open files (ulimit -n)";
 	default:

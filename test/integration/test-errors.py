@@ -189,6 +189,27 @@ def test_other_user(k):
     check(done.returncode == 1 and "ermission" in done.stderr, f"exit {done.returncode}: {done.stdout}{done.stderr}")
 
 
+def test_trace_removed(k):
+    """A trace is removed while its session records: commands say so, and what comes then counts."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["recorded"] == 100, "the events to be written")
+    shutil.rmtree(trace)
+    status = wait_for(lambda: (s := k.kymo_json("status", "s")["session"])["error"] and s, "status to report that the trace is gone")
+    check(".watermark: No such file" in status["error"], status["error"])
+    k.app("emit", "-n", 50)
+    k.run([CLI, "stop", "s"], status=None)
+    final = k.kymo_json("destroy", "s", status=1)["sessions"][0]
+    equal((final["recorded"], final["discarded"], final["unwritten"]), (100, 0, 50), "events recorded, discarded, and not written")
+    check("No such file" in final["error"], final["error"])
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    k.kymo("stop", "s")
+    shutil.rmtree(trace)
+    equal(k.kymo_json("destroy", "s")["sessions"][0]["error"], "", "error after the trace of a stopped session was removed")
+
+
 def test_disk_full(k):
     """
     Recording survives a full disk: the trace is readable, and the events that could not be written

@@ -17,6 +17,7 @@ struct files {
 	struct sink sink;
 	int root_fd; /* borrowed */
 	int watermark_fd;
+	bool counts_links; /* the file system does */
 };
 
 struct trace_files {
@@ -25,6 +26,7 @@ struct trace_files {
 	char *dir;			   /* below it */
 	int dir_fd, index_fd, metadata_fd; /* owned; -1 until they are needed */
 	bool resume;
+	bool counts_links;
 	uint64_t direct_from_ns; /* the disk is slow: nothing bypasses the page cache before */
 };
 
@@ -48,6 +50,22 @@ static int write_bytes(int fd, uint64_t at, const void *bytes, size_t len)
 			return n < 0 ? -errno : -EIO;
 	}
 	return 0;
+}
+
+static bool has_link(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || st.st_nlink;
+}
+
+/*
+ * Returns true for an open file or directory that somebody has removed: the system would accept
+ * what is written there, and nobody could read it.
+ */
+static bool is_removed(bool counts_links, int fd)
+{
+	return counts_links && fd >= 0 && !has_link(fd);
 }
 
 /* ---- the directory ---- */
@@ -82,6 +100,9 @@ static int files_watermark(struct sink *sink, const struct ky_watermark *waterma
 {
 	int *fd = &files_of(sink)->watermark_fd, ret = trace_dir_undo_move(root_of(sink));
 
+	/* After the recording, its user may remove it. */
+	if (is_removed(files_of(sink)->counts_links, root_of(sink)))
+		return watermark->flags & KY_WATERMARK_ENDED ? 0 : -ENOENT;
 	if (!ret && *fd < 0)
 		ret = trace_dir_open_file(root_of(sink), KY_WATERMARK_NAME, O_CREAT, fd);
 	return ret < 0 ? ret : write_bytes(*fd, 0, watermark, sizeof(*watermark));
@@ -99,7 +120,7 @@ struct sink *files_sink_new(int root_fd)
 
 	if (!files)
 		return NULL;
-	*files = (struct files){{&ops}, root_fd, -1};
+	*files = (struct files){{&ops}, root_fd, -1, has_link(root_fd)};
 	return &files->sink;
 }
 
@@ -139,7 +160,8 @@ static int files_open_trace(
 		.dir_fd = -1,
 		.index_fd = -1,
 		.metadata_fd = -1,
-		.resume = resume};
+		.resume = resume,
+		.counts_links = files_of(sink)->counts_links};
 	if (!t->dir) {
 		files_close_trace(&t->trace);
 		return -ENOMEM;
@@ -165,6 +187,8 @@ static int files_metadata(struct sink_trace *trace, uint64_t at, const char *tex
 	struct trace_files *t = trace_of(trace);
 	int ret = open_dirs(t, true);
 
+	if (is_removed(t->counts_links, t->metadata_fd))
+		return -ENOENT;
 	if (!ret && t->metadata_fd < 0)
 		ret = trace_dir_open_file(
 			t->dir_fd, "metadata", O_CREAT | (t->resume ? 0 : O_EXCL), &t->metadata_fd);
@@ -302,8 +326,11 @@ static int files_append(
 	struct stream_place place = place_of(f);
 	uint64_t begin = ky_loop_now_ns(), end;
 	bool direct = spare_ns && worth_direct(f, packets, n, begin);
-	int ret = stream_file_append(&f->file, &place, packets, n, direct);
+	int ret;
 
+	if (is_removed(f->trace->counts_links, f->file.fd))
+		return -ENOENT;
+	ret = stream_file_append(&f->file, &place, packets, n, direct);
 	end = direct ? ky_loop_now_ns() : begin;
 	if (end - begin > spare_ns / 4)
 		f->trace->direct_from_ns = end + SLOW_DISK_REST * (end - begin);
