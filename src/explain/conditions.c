@@ -389,6 +389,8 @@ static int find_all(
 	if (!r)
 		r = ky_both_test(&w);
 	if (!r)
+		r = ky_alike_test(&w);
+	if (!r)
 		r = ky_companions_test(&w);
 	if (!r)
 		r = choose_conditions(&w, !is_of_two_traces(&w));

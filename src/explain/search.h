@@ -140,6 +140,8 @@ int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Two conditions that are none alone. After the other kinds. */
 int ky_both_test(struct ky_search *w);
 void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p);
+/* Two fields that are the same, or are not. After the other kinds. */
+int ky_alike_test(struct ky_search *w);
 /* Spans of other threads that run at the same time. */
 int ky_companions_test(struct ky_search *w);
 

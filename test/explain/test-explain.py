@@ -173,6 +173,24 @@ def test_degrees():
           " — the smaller prio, the longer")
 
 
+def test_alike():
+    """Two fields that differ; two that are the same."""
+    zones = ["eu-1", "eu-2", "us-1", "us-2", "ap-1"]
+
+    def fields(p, i):
+        source, page = p.r.choice(zones), p.r.randrange(40)
+        return {"source": source, "target": source if p.r.random() < .93 else p.r.choice(zones),
+                "debit": page, "credit": page if p.r.random() < .05 else p.r.randrange(40)}
+
+    def work(p, i, f):
+        p.spend(900 if f["source"] != f["target"] else 30)
+
+    def work_on_page(p, i, f):
+        p.spend(900 if f["debit"] == f["credit"] else 30)
+    check(Program(114).make(work, fields), "when source ≠ target (100 %")
+    check(Program(115).make(work_on_page, fields), "when debit = credit (100 %")
+
+
 def test_two_values_of_many():
     """All slow instances have an account, and a sample of the others: slow ones are still few."""
     def fields(p, i):
