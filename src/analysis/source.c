@@ -435,6 +435,14 @@ double ky_source_real(const struct ky_source_event *e, const struct ky_field *f)
 	return NAN;
 }
 
+bool ky_source_has_number(const struct ky_source_event *e, const struct ky_field *f)
+{
+	const struct ky_value *v = value_of(e, f);
+
+	return v && !v->node->is_enum &&
+	       (v->node->kind == KY_NODE_INT || v->node->kind == KY_NODE_FLOAT);
+}
+
 struct ky_fact ky_source_fact(
 	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f)
 {

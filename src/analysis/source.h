@@ -172,6 +172,8 @@ double ky_source_real(const struct ky_source_event *e, const struct ky_field *f)
 /* The name of a known field's text; 0 if the class does not have it. */
 uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);
+/* Whether the field has a number, whose fact needs no name. */
+bool ky_source_has_number(const struct ky_source_event *e, const struct ky_field *f);
 struct ky_fact ky_source_fact(
 	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f);
 /* The addresses of a CPU sample, the innermost first; 0 behind the last. */

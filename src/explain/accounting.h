@@ -99,6 +99,7 @@ struct ky_field_repeat {
 	bool has_age;
 	int64_t age_ns;		    /* since the value came before in the process */
 	struct ky_value_sums *sums; /* borrowed; NULL: not known, or the field has many values */
+	struct ky_fact before, before_in_thread; /* the value in the instance before, if any */
 	struct ky_values_seen *of_process, *of_thread; /* borrowed; that were asked for last */
 };
 

@@ -164,6 +164,14 @@ static void put_field(struct ky_buf *b, const char *field, bool is_length)
 		ky_buf_printf(b, "%s%s", is_length ? "length of " : "", field);
 }
 
+static const char *behind_of(enum ky_trait_kind kind)
+{
+	return kind == KY_TRAIT_COUNTER		   ? " at its begin"
+	       : kind == KY_TRAIT_BEFORE	   ? " of the instance before"
+	       : kind == KY_TRAIT_BEFORE_OF_THREAD ? " of the instance before in its thread"
+						   : "";
+}
+
 void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c)
 {
 	const char *field = ky_texts_get(&w->x->names, c->key.field);
@@ -173,8 +181,7 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 		ky_buf_printf(b, "%s in it", of);
 	} else {
 		put_field(b, field, c->is_length);
-		ky_buf_printf(b, "%s%s%s", *field && *of ? " of " : "", of,
-			c->key.kind == KY_TRAIT_COUNTER ? " at its begin" : "");
+		ky_buf_printf(b, "%s%s%s", *field && *of ? " of " : "", of, behind_of(c->key.kind));
 	}
 	if (c->by) {
 		static const char *const signs[] = {[KY_JOIN_PRODUCT] = " × ",
@@ -204,6 +211,8 @@ static int rank_of(const struct ky_column *c)
 	case KY_TRAIT_CHANGED_OF_THREAD:
 	case KY_TRAIT_AGE:
 		return 0;
+	case KY_TRAIT_BEFORE:
+	case KY_TRAIT_BEFORE_OF_THREAD:
 	case KY_TRAIT_CONTEXT:
 	case KY_TRAIT_THREAD:
 	case KY_TRAIT_PROCESS:
@@ -230,7 +239,7 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 		/* The text itself says more than its length. */
 		.contrast = c->is_length ? .9 : 1,
 		.rank = rank_of(c),
-		.is_order = c->key.kind >= KY_TRAIT_NEW && c->key.kind <= KY_TRAIT_AGE,
+		.is_order = ky_trait_is_of_order(c->key.kind),
 		.about = is_thread		       ? KY_ABOUT_THREAD
 			 : c->key.kind == KY_TRAIT_CPU ? KY_ABOUT_CPU
 						       : KY_ABOUT_FIELD};

@@ -91,6 +91,9 @@ enum ky_trait_kind {
 	KY_TRAIT_BEGIN,	  /* field of its begin */
 	KY_TRAIT_OUTER,	  /* field of the begin of a span around it; name: that span */
 	KY_TRAIT_COUNTER, /* name: the counter; its newest value */
+	/* Field of the begin of the instance before. */
+	KY_TRAIT_BEFORE,	   /* of its process */
+	KY_TRAIT_BEFORE_OF_THREAD, /* of its thread */
 	/* name: an event or a span that ended; 1: since the instance before, 0: earlier */
 	KY_TRAIT_FIRST,
 	KY_TRAIT_FIRST_OF_THREAD, /* since the instance before of the same thread */
@@ -118,6 +121,13 @@ enum ky_trait_kind {
 static inline bool ky_trait_is_pause(enum ky_trait_kind kind)
 {
 	return kind == KY_TRAIT_PAUSE || kind == KY_TRAIT_AGE;
+}
+
+/* Whether it is about the values of the instances before. */
+static inline bool ky_trait_is_of_order(enum ky_trait_kind kind)
+{
+	return (kind >= KY_TRAIT_NEW && kind <= KY_TRAIT_AGE) || kind == KY_TRAIT_BEFORE ||
+	       kind == KY_TRAIT_BEFORE_OF_THREAD;
 }
 
 struct ky_trait_key {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether the values of the fields of a begin came before: what is made for each value when it is
- * first used, or each time that the value changes. Begins of all instances count, not only those of
- * the chosen ones.
+ * first used, or each time that the value changes. And the values of the instance before, which may
+ * have left work. Begins of all instances count, not only those of the chosen ones.
  */
 #include "explain/accounting.h"
 
 #define MAX_VALUES ((size_t)4096) /* of a field in a process, or in a thread; then it is given up */
 #define MAX_ALL	   ((size_t)1 << 14) /* in all */
-#define MAX_SUMMED 64		     /* of a field in a process, by which numbers are added up */
+#define MAX_SUMMED 64 /* of a field in a process: numbers are added up by it, and texts kept */
 
 struct value {
 	struct ky_hnode node;
 	uint64_t bits;
-	int64_t begun_ns; /* the newest instance with it */
+	int64_t begun_ns;    /* the newest instance with it */
+	struct ky_fact fact; /* NONE: it was not asked for */
 	struct ky_value_sums
 		*sums; /* owned; NULL: there are too many values, or it is a thread's */
 };
@@ -29,6 +30,7 @@ struct ky_values_seen {
 	struct key key;
 	struct ky_htab values;
 	const struct value *newest;
+	struct ky_fact newest_fact; /* NONE: there is none, or a text of many */
 	bool is_full;
 };
 
@@ -149,14 +151,41 @@ static bool is_alone(const struct ky_explain *x, const struct ky_explain_thread 
 	return t->pid >= 0 && t->n_instances == x->threads.v[t->process]->n_process_instances;
 }
 
-/* ns: of the begin. */
-static void set_repeat(
-	struct ky_account *a, struct ky_field_repeat *r, uint32_t thread, uint64_t bits, int64_t ns)
+/* Texts are kept of fields with few values alone: memory is not to grow with the trace. */
+static struct ky_fact find_fact(struct ky_account *a, const struct ky_source_event *e,
+	const struct ky_field *f, const struct ky_values_seen *s, struct value *v)
 {
+	if (ky_source_has_number(e, f))
+		return ky_source_fact(a->source, e, f);
+	if (!v || s->values.n > MAX_SUMMED)
+		return (struct ky_fact){KY_FACT_NONE};
+	if (v->fact.type == KY_FACT_NONE)
+		v->fact = ky_source_fact(a->source, e, f);
+	return v->fact;
+}
+
+/* Returns the fact of the instance before. */
+static struct ky_fact exchange_fact(struct ky_values_seen *s, struct ky_fact fact)
+{
+	struct ky_fact before = {KY_FACT_NONE};
+
+	if (s) {
+		before = s->newest_fact;
+		s->newest_fact = fact;
+	}
+	return before;
+}
+
+static void set_repeat(struct ky_account *a, struct ky_field_repeat *r, uint32_t thread,
+	const struct ky_source_event *e, const struct ky_field *f)
+{
+	uint64_t bits = ky_source_bits(e, f);
+	int64_t ns = e->ns;
 	const struct ky_explain_thread *t = thread == UINT32_MAX ? NULL : a->x->threads.v[thread];
 	struct key key = {r->field, t && t->pid >= 0 ? t->process : UINT32_MAX, false};
 	struct ky_values_seen *s = get_seen(a, key, &r->of_process);
 	struct value *v, *of_thread;
+	struct ky_fact fact;
 
 	r->in_process = find_repeat(a, s, bits, &v);
 	/* One that never came before is older than any. The only one is as old as the instance. */
@@ -167,11 +196,15 @@ static void set_repeat(
 	r->sums = v && s->values.n <= MAX_SUMMED ? v->sums : NULL;
 	if (r->sums)
 		r->sums->n++;
+	fact = find_fact(a, e, f, s, v);
+	r->before = exchange_fact(s, fact);
 	if (!t || is_alone(a->x, t))
 		return;
 	key.number = thread;
 	key.is_thread = true;
-	r->in_thread = find_repeat(a, get_seen(a, key, &r->of_thread), bits, &of_thread);
+	s = get_seen(a, key, &r->of_thread);
+	r->in_thread = find_repeat(a, s, bits, &of_thread);
+	r->before_in_thread = exchange_fact(s, fact);
 }
 
 void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread)
@@ -180,6 +213,7 @@ void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint3
 		a->repeats[k].in_process = a->repeats[k].in_thread = KY_REPEAT_UNKNOWN;
 		a->repeats[k].sums = NULL;
 		a->repeats[k].has_age = false;
+		a->repeats[k].before.type = a->repeats[k].before_in_thread.type = KY_FACT_NONE;
 	}
 	for (size_t k = 0; k < e->class->fields.n; k++) {
 		const struct ky_field *f = &e->class->fields.v[k];
@@ -189,7 +223,7 @@ void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint3
 			continue;
 		r = get_field(a, f->name);
 		if (r)
-			set_repeat(a, r, thread, ky_source_bits(e, f), e->ns);
+			set_repeat(a, r, thread, e, f);
 	}
 }
 
@@ -212,6 +246,11 @@ void ky_repeats_keep(struct ky_account *a, struct ky_instance *i)
 		if (r->sums)
 			ky_account_check(a, ky_vec_add(&i->sums, (struct ky_sum){KY_NO_KEY, r->key,
 									 r->sums->n, 0}));
+		ky_traits_add_fact(
+			a, i, (struct ky_trait_key){KY_TRAIT_BEFORE, 0, r->field}, r->before);
+		ky_traits_add_fact(a, i,
+			(struct ky_trait_key){KY_TRAIT_BEFORE_OF_THREAD, 0, r->field},
+			r->before_in_thread);
 		add_repeat(a, i, r->in_process, r->field, KY_TRAIT_NEW, KY_TRAIT_CHANGED);
 		add_repeat(a, i, r->in_thread, r->field, KY_TRAIT_NEW_OF_THREAD,
 			KY_TRAIT_CHANGED_OF_THREAD);

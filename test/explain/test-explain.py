@@ -570,6 +570,27 @@ def test_earlier_values():
           "— when host had not come for 2", " ms or longer before (100 %")
 
 
+def test_value_before():
+    """An instance pays for what the one before left: its process's, or its thread's."""
+    def fields(p, i):
+        return {"op": "write" if p.r.random() < .06 else p.r.choice(["read", "scan"]),
+                "bytes": p.r.randrange(50000, 70000) if p.r.random() < .06 else p.r.randrange(3000)}
+
+    def flush(p, i, f):
+        p.spend(900 if p.left.get(p.thread, {}).get("op") == "write" else 30)
+        p.left[p.thread] = f
+
+    def free(p, i, f):
+        p.spend(30 + p.left.get(p.thread, {}).get("bytes", 0) / 50)
+        p.left[p.thread] = f
+    for threads, work, expected in ((1, flush, 'when op of the instance before = "write" (100 %'),
+                                    (3, flush, 'when op of the instance before in its thread = "write" (100 %'),
+                                    (1, free, "grows with bytes of the instance before: ")):
+        p = Program(119, threads=threads, n=900)
+        p.left = {}
+        check(p.make(work, fields), expected)
+
+
 def test_turn():
     """Few instances do something inside, for which the others wait."""
     def work(p, i, f):
