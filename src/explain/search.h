@@ -133,7 +133,7 @@ int ky_products_test(struct ky_search *w);
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Values, alone or up to three together. */
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
-/* Texts that are all different may begin or end alike. */
+/* Texts that are all different may begin or end alike, or have a word in common. */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Affected instances that come each time the numbers add up to so much. */
 int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key);

@@ -413,6 +413,18 @@ def test_prefix():
         'when path begins with "/admin/"')
 
 
+def test_word():
+    """A word anywhere in a text, and a word that says something with the next one."""
+    def fields(p, i):
+        words = ["id=%x" % p.r.getrandbits(20), "lang=" + p.r.choice(["en", "fr"]), "debug=%d" % (p.r.random() < .05)]
+        p.r.shuffle(words)
+        return {"url": "/%s?%s&s=%x" % (p.r.choice(["cart", "item", "user"]), "&".join(words), p.r.getrandbits(20))}
+
+    def work(p, i, f):
+        p.spend(800 if "debug=1" in f["url"] else 30)
+    check(Program(7).make(work, fields), 'when url contains "debug=1" (100 %')
+
+
 def test_long_text():
     """Only the beginning of a long text is kept, but its length is known."""
     def work(p, i, f):
