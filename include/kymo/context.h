@@ -43,7 +43,7 @@ static __typeof__(kymo_contexts_invalidate) kymo__weak_contexts_invalidate
  * From now on the context has a value. 0; -EEXIST when another of its name is registered; -EINVAL
  * for a name or type that is none; -ENOMEM. Also 0 where there is no tracer.
  */
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_context_register(
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_context_register(
 	struct kymo_context *context)
 {
 	int (*add)(struct kymo_context *) = kymo__weak_context_add;
@@ -57,8 +57,8 @@ static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_context_re
 }
 
 /* When this returns, no thread is in its function, and none will be. */
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_context_unregister(
-	struct kymo_context *context)
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void
+kymo_context_unregister(struct kymo_context *context)
 {
 	void (*forget)(struct kymo_context *) = kymo__weak_context_remove;
 	void *address;
@@ -77,7 +77,8 @@ static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_context_u
  * noticed some microseconds later. Not in signal handlers where the tracer is not linked with the
  * program.
  */
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_contexts_changed(void)
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_contexts_changed(
+	void)
 {
 	static void (*invalidate)(void) = kymo__weak_contexts_invalidate;
 	static int looked;

@@ -81,7 +81,7 @@
 	static const struct kymo_field kymo_##K##_##type[] __attribute__((__unused__)) = {fields KYMO__NO_FIELD}; more \
 	enum { kymo__room_##type = 0 room, kymo__pieces_##type = (0 pieces) % KYMO__DEEP }; \
 	void kymo__check_##type(parameter); \
-	static inline __attribute__((__unused__)) void kymo__put_##type##_value( \
+	static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_##type##_value( \
 		struct kymo__cursor *kymo__at, struct kymo__walk *kymo__w, void *kymo__data) \
 	{ \
 		KYMO__AS_IN_C(parameter = KYMO__ARGUMENT(type, kymo__data);) \
@@ -198,7 +198,7 @@ typedef kymo__truth kymo___Bool;
 /* clang-format on */
 
 /* Puts the number of elements. Returns how many follow: all, or none if there are too many. */
-static inline __attribute__((__unused__)) size_t kymo__put_count(
+static inline KYMO__QUIET __attribute__((__unused__)) size_t kymo__put_count(
 	struct kymo__cursor *c, size_t n, size_t max)
 {
 	kymo__put_u32(c, (uint32_t)n);
@@ -208,13 +208,13 @@ static inline __attribute__((__unused__)) size_t kymo__put_count(
 	return 0;
 }
 
-static inline __attribute__((__unused__)) void kymo__put_optional(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_optional(
 	struct kymo__cursor *c, const void *p, size_t size)
 {
 	kymo__put_sequence(c, p, p != NULL, size);
 }
 
-static inline __attribute__((__unused__)) void kymo__put_optional_string(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_optional_string(
 	struct kymo__cursor *c, const char *s)
 {
 	kymo__put_u32(c, s != NULL);
@@ -223,7 +223,7 @@ static inline __attribute__((__unused__)) void kymo__put_optional_string(
 }
 
 /* Ends a function that puts a value: at once, or as a part of a record that is complete. */
-static inline __attribute__((__always_inline__, __unused__)) void kymo__value_put(
+static inline KYMO__QUIET __attribute__((__always_inline__, __unused__)) void kymo__value_put(
 	struct kymo__cursor *at, struct kymo__walk *walk, struct kymo__cursor *c)
 {
 	if (walk)
@@ -233,7 +233,7 @@ static inline __attribute__((__always_inline__, __unused__)) void kymo__value_pu
 }
 
 /* Puts n values, one every `size` bytes. pieces: a constant, 0 if the values have none. */
-static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
 kymo__put_values(struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p, size_t n,
 	size_t size)
 {
@@ -256,8 +256,8 @@ kymo__put_values(struct kymo__cursor *c, kymo__value_fn put, int pieces, const v
 	c->n += 2;
 }
 
-static inline __attribute__((__always_inline__, __unused__)) void kymo__put_optional_value(
-	struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p)
+static inline KYMO__QUIET __attribute__((__always_inline__, __unused__)) void
+kymo__put_optional_value(struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p)
 {
 	kymo__put_u32(c, p != NULL);
 	kymo__put_values(c, put, pieces, p, p != NULL, 0);
@@ -268,20 +268,20 @@ extern "C++" {
 /* The pointer or the number that is the parameter's type. */
 struct kymo__argument {
 	void *data;
-	template <typename T> operator T() const
+	template <typename T> KYMO__QUIET operator T() const
 	{
 		return (T)(uintptr_t)data;
 	}
 };
 
 template <typename P>
-static inline const void *kymo__checked(void (*)(P), typename kymo__same<P>::type p)
+static inline KYMO__QUIET const void *kymo__checked(void (*)(P), typename kymo__same<P>::type p)
 {
 	return (const void *)(uintptr_t)p;
 }
 
 template <typename P, typename T>
-static inline __attribute__((__always_inline__)) void kymo__put_array(
+static inline KYMO__QUIET __attribute__((__always_inline__)) void kymo__put_array(
 	kymo__cursor *c, kymo__value_fn put, int pieces, void (*)(P), T *p, size_t n)
 {
 	P first = p;

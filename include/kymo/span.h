@@ -91,7 +91,7 @@
 
 /* clang-format on */
 
-static inline __attribute__((__unused__)) uint64_t kymo__load_u64(const void *p)
+static inline KYMO__QUIET __attribute__((__unused__)) uint64_t kymo__load_u64(const void *p)
 {
 	uint64_t v;
 
@@ -113,7 +113,7 @@ __attribute__((__weak__, __visibility__("hidden"))) uint32_t (*kymo__own_thread_
  * Runs before any span is recorded, even by a signal handler, and after the object's events were
  * registered.
  */
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__span_loaded(void)
+KYMO__QUIET __attribute__((__weak__, __visibility__("hidden"))) void kymo__span_loaded(void)
 {
 	void *address = kymo__find_own("kymo_thread_id");
 
@@ -122,7 +122,7 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__span_loaded(void)
 		memcpy(&kymo__own_thread_id, &address, sizeof(address));
 }
 
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__span_again(void)
+KYMO__QUIET __attribute__((__weak__, __visibility__("hidden"))) void kymo__span_again(void)
 {
 	kymo__object_again();
 	kymo__span_loaded();
@@ -130,7 +130,8 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__span_again(void)
 KYMO__LATE(kymo__span_again)
 KYMO__C_END
 
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) uint32_t kymo__thread_id(void)
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) uint32_t kymo__thread_id(
+	void)
 {
 	return kymo__own_thread_id ? kymo__own_thread_id() : 0;
 }
@@ -139,7 +140,7 @@ static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) uint32_t kymo__thre
  * end: of the event. In a coroutine, the variable is a member of a type that is not hidden, so its
  * own type may not be hidden, as kymo_event is.
  */
-static inline __attribute__((__always_inline__, __unused__)) void kymo__span_leave(
+static inline KYMO__QUIET __attribute__((__always_inline__, __unused__)) void kymo__span_leave(
 	const void *const *end)
 {
 	const struct kymo_event *event = (const struct kymo_event *)*end;

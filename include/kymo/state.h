@@ -91,7 +91,7 @@ __attribute__((
 __attribute__((
 	__weak__, __visibility__("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
 
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__state_loaded(void)
+KYMO__QUIET __attribute__((__weak__, __visibility__("hidden"))) void kymo__state_loaded(void)
 {
 	void *set = kymo__find_own("kymo_app_state_set"),
 	     *end = kymo__find_own("kymo_app_state_end");
@@ -104,7 +104,7 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__state_loaded(void
 	}
 }
 
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__state_again(void)
+KYMO__QUIET __attribute__((__weak__, __visibility__("hidden"))) void kymo__state_again(void)
 {
 	kymo__object_again();
 	kymo__state_loaded();
@@ -112,7 +112,7 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__state_again(void)
 KYMO__LATE(kymo__state_again)
 KYMO__C_END
 
-static inline __attribute__((__unused__)) void kymo__put_mark(struct kymo__cursor *c)
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_mark(struct kymo__cursor *c)
 {
 	struct kymo_piece mark = {NULL, 0, KYMO__MARK};
 
@@ -121,7 +121,8 @@ static inline __attribute__((__unused__)) void kymo__put_mark(struct kymo__curso
 }
 
 /* The tracer keeps the event first, so that no session misses it. */
-static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__keep_state(struct kymo__walk *w)
+static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__keep_state(
+	struct kymo__walk *w)
 {
 	if (kymo__set_state)
 		kymo__set_state(w->event, w->out, w->n, w->len, w->number - sizeof(uint64_t));
@@ -129,7 +130,8 @@ static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__keep_state(stru
 		kymo__record_pieces(w);
 }
 
-static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__forget_state(struct kymo__walk *w)
+static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__forget_state(
+	struct kymo__walk *w)
 {
 	if (kymo__end_state)
 		kymo__end_state(w->event, w->number, w->out, w->n, w->len);

@@ -48,7 +48,7 @@ static __typeof__(kymo_app_statedump_remove) kymo__weak_statedump_remove
  * An object without events calls nothing yet when it is unloaded: makes it unregister, which ends
  * its state dumps.
  */
-static inline __attribute__((__unused__)) void kymo__see_to_leaving(void)
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__see_to_leaving(void)
 {
 	void *address;
 
@@ -67,8 +67,8 @@ static inline __attribute__((__unused__)) void kymo__see_to_leaving(void)
  * nor in signal handlers. Returns 0; -EEXIST if it is registered; -EINVAL for an invalid structure;
  * -ENOMEM; -EAGAIN if no thread can be created. Also returns 0 if there is no tracer.
  */
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_statedump_register(
-	struct kymo_statedump *dump)
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) int
+kymo_statedump_register(struct kymo_statedump *dump)
 {
 	int (*add)(struct kymo_statedump *, struct kymo_object *) = kymo__weak_statedump_add;
 	void *address;
@@ -89,8 +89,8 @@ static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) int kymo_statedump_
  * end of the program, after static objects of C++ were destroyed: a program whose function uses
  * these unregisters it before. Hold no lock that the function takes.
  */
-static inline KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo_statedump_unregister(
-	struct kymo_statedump *dump)
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void
+kymo_statedump_unregister(struct kymo_statedump *dump)
 {
 	void (*forget)(struct kymo_statedump *) = kymo__weak_statedump_remove;
 	void *address;

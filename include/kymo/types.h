@@ -37,6 +37,12 @@ extern "C" {
 #define KYMO__CALLS_OTHERS
 #endif
 
+/*
+ * For all functions of the headers: they do not call the hooks that compilers insert
+ * (-finstrument-functions), because a program's own hooks may record events.
+ */
+#define KYMO__QUIET __attribute__((__no_instrument_function__))
+
 /* Log levels: those of syslog, and seven degrees of debugging between INFO and DEBUG. */
 enum kymo_loglevel {
 	KYMO_EMERG = 0,

@@ -563,6 +563,64 @@ def test_explained_functions(k):
     check(n_calls >= 4 * n, f"{n_calls} calls")
 
 
+OWN_HOOKS = """
+#include <stdio.h>
+#include <kymo/nested.h>
+#include <kymo/span.h>
+#include <kymo/state.h>
+#include <lttng/tracef.h>
+#ifdef __cplusplus
+#define HOOK extern "C" __attribute__((no_instrument_function))
+#else
+#define HOOK __attribute__((no_instrument_function))
+#endif
+KYMO_STRUCT(place, const int *p, kymo_i32(x, *p), kymo_string(text, "text"))
+KYMO_EVENT_DEFINE(own, shared, KYMO_INFO, KYMO_ARGS(int n), kymo_i32(n, n))
+HOOK void __cyg_profile_func_enter(void *f, void *site);
+HOOK void __cyg_profile_func_exit(void *f, void *site);
+void __cyg_profile_func_enter(void *f, void *site)
+{
+	kymo_span(own, enter, kymo_ptr(f, f));
+	kymo_event(own, places, kymo_seq_struct(places, place, (const int *)site, f != NULL));
+	kymo_trace(own, shared, 1);
+	kymo_state_event(own, last, kymo_i32(key, 1));
+	kymo_tracef("%s", "text");
+	tracef("%s", "text");
+}
+void __cyg_profile_func_exit(void *f, void *site)
+{
+	kymo_event(own, leave, kymo_ptr(f, f), kymo_ptr(site, site));
+}
+static __attribute__((noinline)) int leaf(int n)
+{
+	kymo_event(own, leaf, kymo_i32(n, n), kymo_string(text, "text"));
+	return n;
+}
+int main(void)
+{
+	for (int i = 0; i < 10; i++)
+		if (leaf(i) != i)
+			return 1;
+	return 0;
+}
+"""
+
+
+def test_own_hooks(k):
+    """A program's own hooks record events; they are called in the program's functions only."""
+    (k.top / "hooks.c").write_text(OWN_HOOKS)
+    for compiler in ("gcc", "g++ -xc++", "clang"):
+        need_program(compiler.split()[0], compiler.split()[0])
+        k.run([*compiler.split(), "-O1", "-finstrument-functions", f"-I{SOURCE}/include", f"-I{SOURCE}/include/kymo-lttng", "-o", k.top / "hooks",
+            k.top / "hooks.c"])
+        trace = k.top / f"{compiler[:3]}.trace"
+        k.run([CLI, "record", "--no-summary", "-o", trace, "-e", "*:*", "--", k.top / "hooks"])
+        found = collections.Counter(e.name for e in read_trace(trace)[0])
+        names = ("own:enter_begin", "own:enter_end", "own:places", "own:shared", "own:last", "kymo_tracef:event", "lttng_ust_tracef:event",
+            "own:leave")
+        equal(found, {"own:leaf": 10, **dict.fromkeys(names, 11)}, f"events with {compiler}")
+
+
 # ---- processes
 
 

@@ -231,7 +231,7 @@
 #define KYMO__LTTNG_CLASS(provider, cls, args, fields) \
 	static const struct kymo_field kymo__lttng_fields_##provider##___##cls[] __attribute__((__unused__)) = { \
 		KYMO__LTTNG_EACH(DESC, fields) KYMO__LTTNG_EACH(DESC_ASIDE, fields) KYMO__NO_FIELD}; \
-	static __attribute__((__unused__)) KYMO__LTTNG_HIDE void kymo__lttng_record_##provider##___##cls( \
+	static KYMO__QUIET __attribute__((__unused__)) void kymo__lttng_record_##provider##___##cls( \
 		KYMO__LTTNG_ARGS(PROTO_MORE, args) const struct kymo_event *kymo__ev) \
 	{ \
 		KYMO__BUFFERS(KYMO__LTTNG_EACH(ROOM, fields), KYMO__LTTNG_EACH(PIECES, fields)) \
@@ -267,7 +267,7 @@
 	static int kymo__lttng_any_level_##provider##___##name __attribute__((__weakref__("kymo__lttng_level_" #provider "___" #name))); \
 	static char *kymo__lttng_any_uri_##provider##___##name __attribute__((__weakref__("kymo__lttng_uri_" #provider "___" #name))); \
 	KYMO__C_END \
-	static KYMO__LTTNG_HIDE void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
+	static KYMO__QUIET void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
 	static struct kymo_probe_state kymo__lttng_state_##provider##___##name = { \
 		{0, 0, NULL, NULL, NULL, NULL, NULL}, KYMO__LTTNG_SIGNATURE(args), NULL}; \
 	static const struct kymo_probe_event kymo__lttng_event_##provider##___##name = { \
@@ -278,7 +278,7 @@
 		&kymo__lttng_any_level_##provider##___##name, (const char *const *)&kymo__lttng_any_uri_##provider##___##name}; \
 	static const struct kymo_event *kymo__lttng_entry_##provider##___##name \
 		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
-	static KYMO__CALLS_OTHERS void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static KYMO__QUIET KYMO__CALLS_OTHERS void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
 		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__next; \
 		kymo__lttng_record_##cls_provider##___##cls( \
@@ -308,7 +308,7 @@
 /*
  * Hides the content from the compiler, which would warn about text that is shorter than its field.
  */
-static inline __attribute__((__unused__)) const void *kymo__lttng_bytes(const void *ptr)
+static inline KYMO__QUIET __attribute__((__unused__)) const void *kymo__lttng_bytes(const void *ptr)
 {
 	__asm__("" : "+r"(ptr));
 	return ptr;
@@ -324,7 +324,7 @@ static __attribute__((
  * Puts n bytes of text, with NULs behind its end. The bytes behind its end are not read: they may
  * not exist.
  */
-static inline __attribute__((__unused__)) void kymo__lttng_put_text(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__lttng_put_text(
 	struct kymo__cursor *c, const void *text, size_t n)
 {
 	const void *end = n ? memchr(text, 0, n) : NULL;
@@ -346,7 +346,7 @@ static inline __attribute__((__unused__)) void kymo__lttng_put_text(
 	}
 }
 
-static inline __attribute__((__unused__)) void kymo__lttng_put_text_sequence(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__lttng_put_text_sequence(
 	struct kymo__cursor *c, const void *text, size_t n)
 {
 	uint32_t count = (uint32_t)n;
@@ -363,7 +363,7 @@ static inline __attribute__((__unused__)) void kymo__lttng_put_text_sequence(
  * Called before the excluded fields. Returns whether there are filters. The recorded part ends
  * here; it has *ret_first pieces.
  */
-static inline __attribute__((__unused__)) int kymo__lttng_put_aside(
+static inline KYMO__QUIET __attribute__((__unused__)) int kymo__lttng_put_aside(
 	const struct kymo_event *event, struct kymo__cursor *c, size_t *ret_first)
 {
 	if (!(__atomic_load_n(&event->state->enabled, __ATOMIC_RELAXED) & KYMO_ENABLED_FILTER))
@@ -374,7 +374,7 @@ static inline __attribute__((__unused__)) int kymo__lttng_put_aside(
 }
 
 /* Called after the excluded fields, which are the pieces from number n on. */
-static inline __attribute__((__unused__)) void kymo__lttng_close_aside(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__lttng_close_aside(
 	struct kymo__cursor *c, size_t n)
 {
 	kymo__put_piece(c, NULL, 0, 0);

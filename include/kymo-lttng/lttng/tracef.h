@@ -24,8 +24,8 @@
 
 /* clang-format on */
 
-static inline __attribute__((__cold__, __format__(__printf__, 2, 0))) void kymo__lttng_vtracef(
-	const struct kymo_event *event, const char *format, va_list ap)
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 0))) void
+kymo__lttng_vtracef(const struct kymo_event *event, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
 
@@ -34,8 +34,8 @@ static inline __attribute__((__cold__, __format__(__printf__, 2, 0))) void kymo_
 		free(msg);
 }
 
-static inline __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo__lttng_tracef(
-	const struct kymo_event *event, const char *format, ...)
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 3))) void
+kymo__lttng_tracef(const struct kymo_event *event, const char *format, ...)
 {
 	va_list ap;
 

@@ -29,7 +29,8 @@
 
 /* clang-format on */
 
-static inline __attribute__((__cold__, __format__(__printf__, 3, 0))) void kymo__lttng_vtracelog(
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 3, 0))) void
+kymo__lttng_vtracelog(
 	const struct kymo_event *event, const char *func, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
@@ -41,8 +42,8 @@ static inline __attribute__((__cold__, __format__(__printf__, 3, 0))) void kymo_
 		free(msg);
 }
 
-static inline __attribute__((__cold__, __format__(__printf__, 3, 4))) void kymo__lttng_tracelog(
-	const struct kymo_event *event, const char *func, const char *format, ...)
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 3, 4))) void
+kymo__lttng_tracelog(const struct kymo_event *event, const char *func, const char *format, ...)
 {
 	va_list ap;
 

@@ -135,14 +135,13 @@
 #define KYMO__LTTNG_SIGNATURE(args) KYMO__LTTNG_SIGNATURE_(args)
 #define KYMO__LTTNG_SIGNATURE_(args) #args
 
-#define KYMO__LTTNG_HIDE lttng_ust_notrace
 #define LTTNG_UST_TRACEPOINT_NAME_LEN_MAX 256
 
 #define KYMO__LTTNG_DECLARE(provider, name, args) \
 	KYMO__C_BEGIN \
 	extern struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY; \
 	KYMO__C_END \
-	static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
 		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
 		kymo__u.kymo__address = kymo__lttng_hook(&kymo_lttng_##provider##___##name); \
@@ -257,12 +256,12 @@ enum {
 #endif
 
 /* Functions: programs have macros with names like those of the structure's members. */
-static inline __attribute__((__always_inline__)) KYMO__LTTNG_HIDE int kymo__lttng_is_enabled(const struct kymo_event_state *state)
+static inline KYMO__QUIET __attribute__((__always_inline__)) int kymo__lttng_is_enabled(const struct kymo_event_state *state)
 {
 	return KYMO__IS_ENABLED(*state);
 }
 
-static inline __attribute__((__always_inline__)) KYMO__LTTNG_HIDE void *kymo__lttng_hook(const struct kymo_event_state *state)
+static inline KYMO__QUIET __attribute__((__always_inline__)) void *kymo__lttng_hook(const struct kymo_event_state *state)
 {
 	return __atomic_load_n(&state->hook, __ATOMIC_RELAXED);
 }

@@ -485,7 +485,7 @@ __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 #define KYMO__CLASS(provider, cls, ...) \
 	static const struct kymo_field kymo__fields_##provider##__##cls[] __attribute__((__unused__)) = { \
 		KYMO__EACH(KYMO__DESC, __VA_ARGS__) KYMO__NO_FIELD}; \
-	static inline __attribute__((__unused__)) void kymo__class_##provider##__##cls( \
+	static inline KYMO__QUIET __attribute__((__unused__)) void kymo__class_##provider##__##cls( \
 		const struct kymo_event *kymo__ev KYMO__UNWRAP(KYMO__FIRST_TOKEN(__VA_ARGS__, 0))) \
 		KYMO__RECORD(kymo__ev, __VA_ARGS__)
 #define KYMO__UNWRAP(list) KYMO__UNWRAP_ list

@@ -61,7 +61,7 @@ __attribute__((__weak__, __visibility__("hidden"))) void (*kymo__leave)(
  * Returns the tracer library, or NULL. A static program may have dlopen, but the C library that
  * libkymo would bring along cannot run in it: the program has no symbols that could be found.
  */
-static inline __attribute__((__unused__)) void *kymo__library(void)
+static inline KYMO__QUIET __attribute__((__unused__)) void *kymo__library(void)
 {
 	void *self, *library;
 
@@ -79,7 +79,7 @@ static inline __attribute__((__unused__)) void *kymo__library(void)
 }
 
 /* Returns a function of a tracer that is not linked with the program, or NULL. */
-static inline __attribute__((__unused__)) void *kymo__find(const char *name)
+static inline KYMO__QUIET __attribute__((__unused__)) void *kymo__find(const char *name)
 {
 	void *library = kymo__library();
 
@@ -90,13 +90,13 @@ static inline __attribute__((__unused__)) void *kymo__find(const char *name)
  * Returns the same if the object has been registered with that tracer, which is not part of the
  * program.
  */
-static inline __attribute__((__unused__)) void *kymo__find_own(const char *name)
+static inline KYMO__QUIET __attribute__((__unused__)) void *kymo__find_own(const char *name)
 {
 	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);
 }
 
-KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_loaded(
-	void)
+KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void
+kymo__object_loaded(void)
 {
 	void (*enter)(struct kymo_object *) = NULL;
 	const char *const names[] = {"kymo_object_register", "kymo_object_unregister"};
@@ -123,7 +123,7 @@ KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void kymo
 }
 
 /* Called again when the tracer has been loaded. */
-__attribute__((__weak__, __visibility__("hidden"))) void kymo__object_again(void)
+KYMO__QUIET __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_again(void)
 {
 	if (!kymo__object.size || kymo__leave)
 		return;
@@ -132,8 +132,8 @@ __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_again(void
 }
 KYMO__LATE(kymo__object_again)
 
-KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void kymo__object_unloaded(
-	void)
+KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__weak__, __visibility__("hidden"))) void
+kymo__object_unloaded(void)
 {
 	void (*leave)(struct kymo_object *) = kymo__leave;
 

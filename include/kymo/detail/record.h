@@ -46,7 +46,7 @@ void kymo__too_wide(void) __attribute__((
 #endif
 KYMO__C_END
 #ifndef KYMO__REFUSES_WIDE
-static inline __attribute__((__unused__)) void kymo__too_wide(void)
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__too_wide(void)
 {
 }
 #endif
@@ -79,7 +79,8 @@ KYMO__BYTES(long double)
 #undef KYMO__BYTES
 
 template <typename T>
-static inline __attribute__((__always_inline__)) T kymo__fit(typename kymo__same<T>::type v)
+static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(
+	typename kymo__same<T>::type v)
 {
 	return v;
 }
@@ -87,13 +88,13 @@ static inline __attribute__((__always_inline__)) T kymo__fit(typename kymo__same
 template <typename T, typename V,
 	typename kymo__if<(kymo__bytes<V>::count > sizeof(T) &&
 			   kymo__bytes<V>::count > sizeof(int))>::type = 0>
-static inline __attribute__((__always_inline__)) T kymo__fit(V v)
+static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
 {
 	kymo__too_wide();
 	return static_cast<T>(v);
 }
 
-static inline __attribute__((__always_inline__)) const char *kymo__text(const char *s)
+static inline KYMO__QUIET __attribute__((__always_inline__)) const char *kymo__text(const char *s)
 {
 	return s;
 }
@@ -101,8 +102,8 @@ static inline __attribute__((__always_inline__)) const char *kymo__text(const ch
 #endif
 
 #define KYMO__DEFINE_PUT(T)                                                                        \
-	static inline __attribute__((__always_inline__, __unused__)) void kymo__put_##T(           \
-		struct kymo__cursor *c, kymo__##T v)                                               \
+	static inline KYMO__QUIET __attribute__((__always_inline__,                                \
+		__unused__)) void kymo__put_##T(struct kymo__cursor *c, kymo__##T v)               \
 	{                                                                                          \
 		memcpy(c->p, &v, sizeof(v));                                                       \
 		c->p += sizeof(v);                                                                 \
@@ -131,7 +132,7 @@ KYMO__DEFINE_PUT(f64)
 KYMO__DEFINE_PUT(truth)
 KYMO__DEFINE_PUT(ptr)
 
-static inline __attribute__((__unused__)) void kymo__put_piece(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_piece(
 	struct kymo__cursor *c, const void *ptr, size_t len, uint32_t flags)
 {
 	struct kymo_piece *piece = c->list + c->n;
@@ -158,7 +159,7 @@ static inline __attribute__((__unused__)) void kymo__put_piece(
 	c->n = (size_t)(piece - c->list);
 }
 
-static inline __attribute__((__unused__)) void kymo__put_bytes(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_bytes(
 	struct kymo__cursor *c, const void *ptr, size_t len)
 {
 	if (len <= KYMO__INLINE_MAX) {
@@ -170,7 +171,7 @@ static inline __attribute__((__unused__)) void kymo__put_bytes(
 	}
 }
 
-static inline __attribute__((__unused__)) void kymo__put_sequence(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_sequence(
 	struct kymo__cursor *c, const void *ptr, size_t n, size_t size)
 {
 	uint32_t count = (uint32_t)n;
@@ -187,7 +188,7 @@ static inline __attribute__((__unused__)) void kymo__put_sequence(
  * Copies n bytes of text, by words if there is at least one. Another thread may change the text
  * meanwhile: the copy ends at a copied NUL. Returns its length.
  */
-static inline __attribute__((__unused__)) size_t kymo__copy_text(
+static inline KYMO__QUIET __attribute__((__unused__)) size_t kymo__copy_text(
 	unsigned char *to, const char *from, size_t n)
 {
 	const uint64_t ones = UINT64_MAX / 255;
@@ -219,7 +220,7 @@ static inline __attribute__((__unused__)) size_t kymo__copy_text(
  * Puts n bytes of text without a NUL, and a NUL. In a piece, the writer replaces a NUL that was not
  * there when the text was measured.
  */
-static inline __attribute__((__unused__)) void kymo__put_chars(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_chars(
 	struct kymo__cursor *c, const char *s, size_t n, size_t inline_max)
 {
 	if (n <= inline_max)
@@ -229,7 +230,7 @@ static inline __attribute__((__unused__)) void kymo__put_chars(
 	*c->p++ = 0;
 }
 
-static inline __attribute__((__unused__)) void kymo__put_string(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_string(
 	struct kymo__cursor *c, const char *s, size_t inline_max)
 {
 	size_t n;
@@ -250,7 +251,7 @@ static inline __attribute__((__unused__)) void kymo__put_string(
 extern "C++" {
 /* Text that knows its length: std::string, std::string_view and the like. It ends at a NUL. */
 template <typename S>
-static inline auto kymo__put_string(kymo__cursor *c, const S &s, size_t inline_max)
+static inline KYMO__QUIET auto kymo__put_string(kymo__cursor *c, const S &s, size_t inline_max)
 	-> decltype(s.length(), kymo__text(s.data()), void())
 {
 	const char *text = kymo__text(s.data());
@@ -261,7 +262,7 @@ static inline auto kymo__put_string(kymo__cursor *c, const S &s, size_t inline_m
 }
 #endif
 
-static inline __attribute__((__unused__)) void kymo__put_strings(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_strings(
 	struct kymo__cursor *c, const char *const *strings, size_t n)
 {
 	size_t i;
@@ -270,7 +271,7 @@ static inline __attribute__((__unused__)) void kymo__put_strings(
 		kymo__put_string(c, strings[i], KYMO_PIECE_MIN - 1);
 }
 
-static inline __attribute__((__unused__)) void kymo__put_string_sequence(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_string_sequence(
 	struct kymo__cursor *c, const char *const *strings, size_t n)
 {
 	uint32_t count = (uint32_t)n;
@@ -287,7 +288,7 @@ static inline __attribute__((__unused__)) void kymo__put_string_sequence(
  * If there can be no pieces, all fields are scalars, and the record takes all of the room. Both
  * are constants.
  */
-static inline KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
+static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void
 kymo__hand_over(const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room,
 	size_t size, int may_have_pieces)
 {
@@ -341,7 +342,7 @@ struct KYMO__HIDDEN kymo__walk {
 	0x10000 /* ptr: data; len: number of values; the next entry: function, size of a value */
 #define KYMO__MARK 0x20000 /* sets `number` to the number of bytes before it */
 
-static inline __attribute__((__unused__)) void kymo__walk_piece(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__walk_piece(
 	struct kymo__walk *w, const struct kymo_piece *piece)
 {
 	struct kymo_piece *last = w->out + w->n - 1;
@@ -354,7 +355,8 @@ static inline __attribute__((__unused__)) void kymo__walk_piece(
 		w->out[w->n++] = *piece;
 }
 
-static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__walk_on(struct kymo__walk *w)
+static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__walk_on(
+	struct kymo__walk *w)
 {
 	struct kymo__level *level = w->level;
 	struct kymo__cursor c;
@@ -389,7 +391,7 @@ static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__walk_on(struct 
 	w->finish(w);
 }
 
-static inline __attribute__((__unused__)) void kymo__descend(
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__descend(
 	struct kymo__walk *w, struct kymo__cursor *c)
 {
 	struct kymo__level level;
@@ -406,9 +408,9 @@ static inline __attribute__((__unused__)) void kymo__descend(
 	kymo__walk_on(w);
 }
 
-static inline __attribute__((__unused__)) void kymo__start_walk(const struct kymo_event *event,
-	struct kymo__cursor *c, size_t list_size, void (*finish)(struct kymo__walk *),
-	size_t number)
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__start_walk(
+	const struct kymo_event *event, struct kymo__cursor *c, size_t list_size,
+	void (*finish)(struct kymo__walk *), size_t number)
 {
 	struct kymo__walk w = {
 		event, finish, number, NULL, NULL, NULL, c->list + list_size / 2, 0, 0, 0};
@@ -416,7 +418,8 @@ static inline __attribute__((__unused__)) void kymo__start_walk(const struct kym
 	kymo__descend(&w, c);
 }
 
-static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__record_pieces(struct kymo__walk *w)
+static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__record_pieces(
+	struct kymo__walk *w)
 {
 	struct kymo_event_state *state = w->event->state;
 
@@ -426,8 +429,8 @@ static KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__record_pieces(s
 		state->record(w->event, w->out->ptr, w->len, w->out, w->n);
 }
 
-static inline __attribute__((__unused__, __format__(__printf__, 3, 0))) char *kymo__format(
-	char *small, size_t size, const char *format, va_list ap)
+static inline KYMO__QUIET __attribute__((__unused__, __format__(__printf__, 3, 0))) char *
+kymo__format(char *small, size_t size, const char *format, va_list ap)
 {
 	va_list again;
 	char *large = small;
@@ -448,7 +451,7 @@ static inline __attribute__((__unused__, __format__(__printf__, 3, 0))) char *ky
 	return large;
 }
 
-static inline __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo__tracef(
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo__tracef(
 	const struct kymo_event *event, const char *format, ...)
 {
 	char small[512], *msg;
@@ -462,8 +465,8 @@ static inline __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo_
 		__builtin_free(msg);
 }
 
-static inline __attribute__((__cold__, __format__(__printf__, 3, 4))) void kymo__tracelog(
-	const struct kymo_event *event, const char *func, const char *format, ...)
+static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 3, 4))) void
+kymo__tracelog(const struct kymo_event *event, const char *func, const char *format, ...)
 {
 	char small[512], *msg;
 	va_list ap;
