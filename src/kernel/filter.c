@@ -34,7 +34,7 @@ struct number {
 	char name[KY_KNAME_MAX];
 	unsigned bits; /* bits of it in the trace */
 	bool is_signed;
-	bool narrowed; /* the kernel compares more bits, which mean nothing */
+	bool differs;  /* the kernel compares more bits, which mean nothing, or with another sign */
 	int32_t added; /* the trace's value is greater by this */
 };
 
@@ -76,7 +76,7 @@ static bool find_number(
 	strcpy(ret->name, f->name);
 	ret->bits = f->out * 8u;
 	ret->is_signed = f->is_signed;
-	ret->narrowed = f->out != f->size;
+	ret->differs = f->out != f->size || f->other_sign;
 	ret->added = t->p->from[i].added;
 	return true;
 }
@@ -150,7 +150,7 @@ static bool put_number_comparison(const struct translation *t, struct ky_buf *b,
 	if (!find_number(t, node_of(t, field), &f) || !constant_of(t, constant, &v))
 		return false;
 	v -= f.added;
-	if (f.narrowed || !constant_fits(&f, v))
+	if (f.differs || !constant_fits(&f, v))
 		return false;
 	ky_buf_printf(b, "%s %s ", f.name, comparison_text(op, swapped));
 	put_constant(b, v);

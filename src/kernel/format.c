@@ -170,6 +170,7 @@ static void narrow_argument(struct ky_kfield *f, const char *type)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(types); i++)
 		if (!strcmp(type, types[i].type)) {
 			f->out = types[i].size;
+			f->other_sign = f->is_signed != types[i].is_signed;
 			f->is_signed = types[i].is_signed;
 		}
 }

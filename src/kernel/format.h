@@ -25,6 +25,7 @@ struct ky_kfield {
 	uint8_t elem; /* bytes of an element */
 	uint8_t out;  /* arguments of system calls take 8 bytes in the ring, whatever their type */
 	bool is_signed, hex;
+	bool other_sign;      /* the kernel compares it as if it had the other sign */
 	bool relative;	      /* the offset counts from behind the u32 (__rel_loc) */
 	bool is_text_pointer; /* char *: the address of a text */
 	uint16_t offset, size;
