@@ -133,6 +133,11 @@ static uint8_t size_of_type(const char *type)
 	return 1;
 }
 
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
 /*
  * Sets the size of a system call's argument. In the ring each takes 8 bytes, and `signed` says
  * nothing; the type is that of the call's definition.
@@ -149,12 +154,10 @@ static void narrow_argument(struct ky_kfield *f, const char *type)
 		{"pid_t", 4, 1},
 		{"u32", 4, 0},
 		{"__u32", 4, 0},
-		{"const __u32", 4, 0},
 		{"__s32", 4, 1},
 		{"uid_t", 4, 0},
 		{"gid_t", 4, 0},
 		{"umode_t", 2, 0},
-		{"const clockid_t", 4, 1},
 		{"clockid_t", 4, 1},
 		{"key_t", 4, 1},
 		{"mqd_t", 4, 1},
@@ -167,17 +170,15 @@ static void narrow_argument(struct ky_kfield *f, const char *type)
 		{"off_t", 8, 1},
 	};
 
+	type += has_prefix(type, "const ") ? strlen("const ") : 0;
+	if (has_prefix(type, "enum "))
+		type = "unsigned int";
 	for (size_t i = 0; i < KY_ARRAY_SIZE(types); i++)
 		if (!strcmp(type, types[i].type)) {
 			f->out = types[i].size;
 			f->other_sign = f->is_signed != types[i].is_signed;
 			f->is_signed = types[i].is_signed;
 		}
-}
-
-static bool has_prefix(const char *s, const char *prefix)
-{
-	return !strncmp(s, prefix, strlen(prefix));
 }
 
 static int make_dynamic(struct ky_kfield *f, const struct declaration *d, const char *type)

@@ -124,6 +124,32 @@ static int parse_field(struct ky_kformat *f, const char *line)
 	return ky_kformat_parse(f, text);
 }
 
+/* Arguments of system calls take 8 bytes each, and have the type of the call's definition. */
+static void test_argument_types(void **state)
+{
+	static const struct {
+		const char *type;
+		uint8_t out;
+		bool is_signed;
+	} rows[] = {{"int", 4, true}, {"const int", 4, true}, {"unsigned int", 4, false},
+		{"const enum landlock_rule_type", 4, false}, {"umode_t", 2, false},
+		{"loff_t", 8, true}, {"const size_t", 8, false}};
+	struct ky_kformat *f = calloc(1, sizeof(*f));
+	char text[1024];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof(text),
+			"name: sys_enter_x\nID: 7\nformat:\n"
+			"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+			"\tfield:%s a;\toffset:16;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n",
+			rows[i].type);
+		assert_int_equal(ky_kformat_parse(f, text), 0);
+		assert_int_equal(f->fields[1].out, rows[i].out);
+		assert_int_equal(f->fields[1].is_signed, rows[i].is_signed);
+	}
+	free(f);
+}
+
 static void test_declarations(void **state)
 {
 	static const struct {
@@ -911,6 +937,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_formats),
 		cmocka_unit_test(test_declarations),
+		cmocka_unit_test(test_argument_types),
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_switch),
