@@ -749,7 +749,22 @@ def test_marked(k):
 
 
 THREAD = "import os, threading; input(); t = threading.Thread(target=os.getppid); t.start(); t.join()"
+THREADS = ("import os, threading; go = threading.Event(); all = [threading.Thread(target=lambda: (go.wait(), os.getppid())) for _ in range(3)];"
+    " [t.start() for t in all]; print('ready', flush=True); input(); go.set(); os.getppid(); [t.join() for t in all]")
 FORKS = "i=0; while [ $i -lt 100 ]; do (:); i=$((i+1)); done"
+
+
+def test_track_threads(k):
+    """All threads of a tracked process are recorded, also those that it had before."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "getppid")
+    with subprocess.Popen([sys.executable, "-c", THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as app:
+        equal(app.stdout.readline(), "ready\n", "a program with threads")
+        track_and_start(k, app.pid)
+        app.communicate("\n")
+    k.kymo("destroy")
+    equal(len(set(re.findall(r"syscall_entry_getppid: .*tid = (\d+)", babeltrace(out)[0]))), 4, "threads")
 
 
 def test_threads(k):

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/kernel/kernel.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -22,13 +24,14 @@
 #include "svc/check.h"
 #include "svc/log.h"
 
-#define SUBBUF_MOST  (64u << 10) /* larger ones cost more than they save */
-#define TASKS_BUFFER (32u << 10)
-#define NEWTASK	     "events/task/task_newtask/"
-#define RENAME	     "events/task/task_rename/"
-#define RETRY_NS     (20 * KY_NS_PER_MS)
-#define RETRIES_MAX  100u
-#define FIRST_SHORT  21u /* identifiers with short heads that no event always has */
+#define SUBBUF_MOST   (64u << 10) /* larger ones cost more than they save */
+#define TASKS_BUFFER  (32u << 10)
+#define NEWTASK	      "events/task/task_newtask/"
+#define RENAME	      "events/task/task_rename/"
+#define RETRY_NS      (20 * KY_NS_PER_MS)
+#define RETRIES_MAX   100u
+#define THREADS_TRIES 8u
+#define FIRST_SHORT   21u /* identifiers with short heads that no event always has */
 
 static struct kernel *kernel; /* of this process */
 
@@ -387,6 +390,48 @@ static bool has_all(const struct tracker *t, const struct tracker *of)
 	return true;
 }
 
+static void put_threads(struct ky_buf *b, uint32_t pid)
+{
+	const struct dirent *entry;
+	char path[32];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	d = opendir(path);
+	while (d && (entry = readdir(d)))
+		if (isdigit((unsigned char)*entry->d_name))
+			ky_buf_printf(b, "%s ", entry->d_name);
+	if (d)
+		closedir(d);
+}
+
+/*
+ * Adds the threads of the processes, because the kernel's list is one of threads. It adds what they
+ * create from then on itself; a thread that was not in the list yet may have created others
+ * meanwhile, so the threads are looked up until they are the same.
+ */
+static int write_threads(const struct kernel_set *set, const struct tracker *t)
+{
+	struct ky_buf before = {0}, now = {0};
+	int ret = 0;
+
+	for (unsigned i = 0; i < THREADS_TRIES && !ret; i++) {
+		for (uint32_t k = 0; k < t->n; k++)
+			put_threads(&now, t->values[k]);
+		ret = now.error;
+		if (now.len == before.len && (!now.len || !memcmp(now.data, before.data, now.len)))
+			break;
+		if (!ret && now.len)
+			ret = tracefs_append(set->main.dir, "set_event_pid", now.data);
+		ky_buf_deinit(&before);
+		before = now;
+		now = (struct ky_buf){0};
+	}
+	ky_buf_deinit(&before);
+	ky_buf_deinit(&now);
+	return ret;
+}
+
 static int write_pids(const struct kernel_set *set, const struct tracker *t, bool add)
 {
 	struct ky_buf pids = {0};
@@ -400,6 +445,8 @@ static int write_pids(const struct kernel_set *set, const struct tracker *t, boo
 			set->main.dir, "set_event_pid", pids.len ? pids.data : "");
 	if (!ret)
 		ret = tracefs_write(set->main.dir, "options/event-fork", pids.len ? "1" : "0");
+	if (!ret && pids.len)
+		ret = write_threads(set, t);
 	ky_buf_deinit(&pids);
 	return ret;
 }
