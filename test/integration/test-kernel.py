@@ -737,7 +737,10 @@ def test_marked(k):
     need_tracefs()
     k.start_daemon()
     k.kymo("create", "s", "--snapshot", "-o", k.top / "trace")
-    k.kymo("enable-event", "-k", "--syscall", "write")
+    done = k.kymo("enable-event", "-k", "--syscall", "write", status=None)
+    if "Linux 6.10" in done.stderr:
+        raise kymotest.Skip("the kernel's buffers cannot be mapped: Linux 6.10")
+    equal(done.returncode, 0, done.stderr)
     k.kymo("start")
     instance = next(INSTANCES / name for name in own_instances(k) if name.endswith("-tasks"))
     (instance / "events/enable").write_text("0")  # others' processes must not fill it
