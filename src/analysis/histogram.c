@@ -44,15 +44,6 @@ static bool make_power(struct ky_histogram *h, unsigned power)
 	return h->steps[power];
 }
 
-static void add_summary(
-	struct ky_histogram *h, uint64_t n, unsigned __int128 sum, uint64_t min, uint64_t max)
-{
-	h->min = h->n ? KY_MIN(h->min, min) : min;
-	h->max = h->n ? KY_MAX(h->max, max) : max;
-	h->n += n;
-	h->sum += sum;
-}
-
 int ky_histogram_add(struct ky_histogram *h, uint64_t value)
 {
 	unsigned step, power = power_of(value, &step);
@@ -60,7 +51,10 @@ int ky_histogram_add(struct ky_histogram *h, uint64_t value)
 	if (!make_power(h, power))
 		return -ENOMEM;
 	h->steps[power][step]++;
-	add_summary(h, 1, value, value, value);
+	h->min = h->n ? KY_MIN(h->min, value) : value;
+	h->max = h->n ? KY_MAX(h->max, value) : value;
+	h->n++;
+	h->sum += value;
 	return 0;
 }
 
@@ -77,21 +71,6 @@ int ky_histogram_add_float(struct ky_histogram *h, double value)
 		return -ENOMEM;
 	h->steps[power][bits >> (MANTISSA_BITS - STEP_BITS) & (KY_HISTOGRAM_STEPS - 1)]++;
 	h->n++;
-	return 0;
-}
-
-int ky_histogram_merge(struct ky_histogram *h, const struct ky_histogram *other)
-{
-	for (unsigned p = 0; p < other->n_powers; p++) {
-		if (!other->steps[p])
-			continue;
-		if (!make_power(h, p))
-			return -ENOMEM;
-		for (unsigned i = 0; i < KY_HISTOGRAM_STEPS; i++)
-			h->steps[p][i] += other->steps[p][i];
-	}
-	if (other->n)
-		add_summary(h, other->n, other->sum, other->min, other->max);
 	return 0;
 }
 

@@ -24,7 +24,6 @@ struct ky_histogram {
 
 /* 0 or -ENOMEM. */
 int ky_histogram_add(struct ky_histogram *h, uint64_t value);
-int ky_histogram_merge(struct ky_histogram *h, const struct ky_histogram *other);
 /*
  * The number that a part in a thousand of all numbers does not exceed; 0 without any. 0 is the
  * least and 1000 the greatest, exactly; others are at most 0.1 % off.

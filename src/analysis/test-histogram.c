@@ -66,22 +66,6 @@ static void test_percentiles(void **state)
 	}
 }
 
-static void test_merged(void **state)
-{
-	struct ky_histogram parts[3] = {0}, h = {0};
-
-	(void)state;
-	make_numbers(7);
-	for (size_t i = 0; i < N; i++)
-		assert_int_equal(ky_histogram_add(&parts[i % 2], numbers[i]), 0);
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(ky_histogram_merge(&h, &parts[i]), 0);
-		ky_histogram_deinit(&parts[i]);
-	}
-	check_histogram(&h);
-	ky_histogram_deinit(&h);
-}
-
 static void test_small(void **state)
 {
 	struct ky_histogram h = {0};
@@ -129,7 +113,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_percentiles),
-		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_small),
 		cmocka_unit_test(test_floats),
 	};

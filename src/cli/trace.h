@@ -8,17 +8,11 @@
 #include "cli/cli.h"
 #include "reader/cursor.h"
 
-#define _cleanup_cursor_ __attribute__((cleanup(cli_cleanup_cursor)))
 #define _cleanup_reader_ __attribute__((cleanup(cli_cleanup_reader)))
 
 static inline void cli_cleanup_reader(struct ky_trace_reader **r)
 {
 	ky_trace_reader_close(*r);
-}
-
-static inline void cli_cleanup_cursor(struct ky_cursor **c)
-{
-	ky_cursor_close(*c);
 }
 
 /* Paths of traces. */

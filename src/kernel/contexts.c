@@ -26,12 +26,3 @@ const struct ky_ctx_type *ky_kcontext_find(const char *spec)
 			return t;
 	return NULL;
 }
-
-uint32_t ky_kcontexts_size(const struct ky_context *contexts, uint32_t n)
-{
-	uint32_t size = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		size += contexts[i].type->size * KY_MAX(contexts[i].type->count, 1u);
-	return size;
-}

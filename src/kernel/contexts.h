@@ -28,7 +28,5 @@ extern const struct ky_ctx_type ky_kcontext_types[];
 
 /* Returns the row of the context that users call so, or NULL. */
 const struct ky_ctx_type *ky_kcontext_find(const char *spec);
-/* Returns the bytes of empty contexts, all zero, as records of the state dump have them. */
-uint32_t ky_kcontexts_size(const struct ky_context *contexts, uint32_t n);
 
 #endif

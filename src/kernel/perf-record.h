@@ -19,8 +19,7 @@
 
 struct perf_event_attr;
 
-#define KY_PERF_FREQUENCY 999u	       /* samples a second, by default */
-#define KY_PERF_RING	  (512u << 10) /* bytes of records that any user may have for each CPU */
+#define KY_PERF_RING (512u << 10) /* bytes of records that any user may have for each CPU */
 
 /*
  * Sets the attributes of an event that samples a process and its children from its next exec on.

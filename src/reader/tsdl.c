@@ -72,7 +72,7 @@ static void set_trace(struct ky_parser *p, void *block, const char *key, const s
 	}
 }
 
-/* The index by which the layout compiler and ky_tsdl_clock find an entry. The last one counts. */
+/* The index by which the layout compiler finds an entry. The last one counts. */
 static void index_name(struct ky_parser *p, const void *owner, const char *name, size_t index)
 {
 	uint32_t *at = p->failed ? NULL : ky_names_at(&p->tsdl->names, owner, name);
@@ -365,15 +365,6 @@ const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name)
 	for (size_t i = t->n_env; i-- > 0;) {
 		if (!strcmp(t->env[i].name, name))
 			return &t->env[i];
-	}
-	return NULL;
-}
-
-const struct ky_trace_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name)
-{
-	for (size_t i = 0; i < t->n_clocks; i++) {
-		if (!strcmp(t->clocks[i].name, name))
-			return &t->clocks[i];
 	}
 	return NULL;
 }

@@ -164,6 +164,5 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 void ky_tsdl_deinit(struct ky_tsdl *t);
 /* NULL when there is none. */
 const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name);
-const struct ky_trace_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name);
 
 #endif

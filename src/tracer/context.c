@@ -94,7 +94,7 @@ struct tracer_contexts {
 	struct ky_bytes key; /* the list as it was sent */
 	uint32_t n;	     /* number of contexts */
 	uint32_t kinds;	     /* kinds that are kept: 1 << kind */
-	uint32_t size;
+	uint32_t size;	     /* bytes of the longest values, at most KY_CTX_RECORD_MAX */
 	bool want_caller;
 	bool kept_only; /* it consists of copies of kept values alone */
 	uint32_t n_steps;
@@ -653,11 +653,6 @@ void tracer_contexts_probe(const struct tracer_contexts *l)
 	for (uint32_t i = 0; i < l->n_steps; i++)
 		if (l->steps[i].op == OP_COUNTER)
 			counter_probe(l->steps[i].n);
-}
-
-uint32_t tracer_contexts_size(const struct tracer_contexts *l)
-{
-	return l->size;
 }
 
 bool tracer_contexts_want_caller(const struct tracer_contexts *l)

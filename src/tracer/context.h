@@ -33,15 +33,14 @@ const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts
  * Notes which of its counters this process may not read (tracer/counter.h). Called under the lock.
  */
 void tracer_contexts_probe(const struct tracer_contexts *l);
-/* Returns the maximum number of bytes that they take in a record. */
-uint32_t tracer_contexts_size(const struct tracer_contexts *l);
 /* Returns true if the place that records the event matters (tracer/dispatch.h). */
 bool tracer_contexts_want_caller(const struct tracer_contexts *l);
 
 /*
- * Writes the values to `to`, which has room for tracer_contexts_size() bytes and KYMO_SCRATCH_SLACK
- * more. Returns their end. now: a value of this clock (enum ky_clock). Called in any thread and
- * signal handler. Makes system calls only if kept values have become old, and for counters.
+ * Writes the values to `to`, which has room for the longest ones, at most KY_CTX_RECORD_MAX bytes,
+ * and KYMO_SCRATCH_SLACK more. Returns their end. now: a value of this clock (enum ky_clock).
+ * Called in any thread and signal handler. Makes system calls only if kept values have become old,
+ * and for counters.
  */
 uint8_t *tracer_contexts_put(
 	const struct tracer_contexts *l, uint8_t *to, uint64_t now, uint32_t clock);

@@ -76,8 +76,9 @@ static struct sample make_sample(const uint32_t *kinds, uint32_t n)
 	}
 	s.list = tracer_contexts_intern((struct ky_bytes){buf, (uint32_t)w.len}, n);
 	assert_non_null(s.list);
-	s.size = tracer_contexts_size(s.list);
-	tracer_contexts_put(s.list, s.bytes, ky_clock_counter(), ky_clock_of_machine());
+	s.size = (uint32_t)(tracer_contexts_put(
+				    s.list, s.bytes, ky_clock_counter(), ky_clock_of_machine()) -
+			    s.bytes);
 	return s;
 }
 

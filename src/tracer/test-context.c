@@ -64,7 +64,7 @@ static void test_neighbours_are_one_step(void **unused)
 	assert_int_equal(l->n_steps, 1);
 	assert_int_equal(l->steps[0].op, OP_COPY);
 	assert_int_equal(l->steps[0].n, 4 + 4 + 16);
-	assert_int_equal(tracer_contexts_size(l), 24);
+	assert_int_equal(l->size, 24);
 	assert_true(l->kept_only);
 	assert_int_equal(l->kinds, BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PROCNAME));
 }
@@ -111,13 +111,13 @@ static void test_sizes(void **unused)
 	const struct tracer_contexts *app = LIST("a:b", KY_CTX_APP);
 
 	(void)unused;
-	assert_int_equal(tracer_contexts_size(stack), 64);
+	assert_int_equal(stack->size, 64);
 	assert_true(tracer_contexts_want_caller(stack));
 	assert_int_equal(put_all(stack, room), 64);
-	assert_int_equal(tracer_contexts_size(mixed), 4 + 8 + 8 + 8);
+	assert_int_equal(mixed->size, 4 + 8 + 8 + 8);
 	assert_true(tracer_contexts_want_caller(mixed));
 	assert_int_equal(put_all(mixed, room), 28);
-	assert_int_equal(tracer_contexts_size(app), KY_CTX_STRING_MAX);
+	assert_int_equal(app->size, KY_CTX_STRING_MAX);
 	assert_false(tracer_contexts_want_caller(app));
 	assert_int_equal(put_all(app, room), 1); /* "": nobody has registered it */
 }
@@ -137,7 +137,7 @@ static void test_each_kind(void **unused)
 		assert_ptr_equal(ky_ctx_type(t->kind), t);
 		assert_non_null(l);
 		if (t->kind != KY_CTX_APP) /* a string, as long as its text */
-			assert_int_equal(put_all(l, room), tracer_contexts_size(l));
+			assert_int_equal(put_all(l, room), l->size);
 	}
 }
 
