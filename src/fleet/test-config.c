@@ -67,7 +67,7 @@ static void test_bad(void **state)
 	}
 	assert_int_equal(load_text(&c, "name = a\n" IDENTITY, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "'servers' is missing"));
-	assert_int_equal(config_load(&c, "/nonexistent/x", why, sizeof(why)), -ENOENT);
+	assert_int_equal(config_load(&c, "/proc/nonexistent/x", why, sizeof(why)), -ENOENT);
 }
 
 static int make_dir(void **state)

@@ -598,13 +598,13 @@ static void test_types(void **state)
 
 static void test_errors(void **state)
 {
-	const char *path = "/nonexistent";
+	const char *path = "/proc/nonexistent";
 	struct kymo_reader_error error;
 	struct kymo_reader *r = NULL;
 
 	(void)state;
 	assert_int_equal(kymo_reader_open(&r, &path, 1, NULL, &error), -ENOENT);
-	assert_non_null(strstr(error.text, "/nonexistent"));
+	assert_non_null(strstr(error.text, "/proc/nonexistent"));
 	assert_null(r);
 	kymo_reader_close(NULL);
 	kymo_query_free(NULL);
