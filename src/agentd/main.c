@@ -9,7 +9,6 @@
  *
  * One thread. An agent that does not read its commands is disconnected.
  */
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -3,7 +3,6 @@
  * doctor: examines everything that recording needs, and says what to do about what is missing. It
  * changes nothing, and works where nothing else does: without daemon, /sys or rights.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>

@@ -14,7 +14,6 @@ static const struct cli_option options[] = {
 #ifdef KY_HAVE_SQLITE
 
 #include <ctype.h>
-#include <limits.h>
 #include <math.h>
 #include <sys/stat.h>
 

@@ -5,9 +5,7 @@
  * came since the round before, and forgets it when it was shown. If that is much, the round reads a
  * sample, so that it does not fall behind.
  */
-#include <ctype.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/opened.h"
 
-#include <limits.h>
-
 #include "cli/trace.h"
 #include "reader/api.h"
 

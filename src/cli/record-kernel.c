@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel events of `kymo record`, of this user's private daemon or of root's. */
-#include <inttypes.h>
 
 #include "cli/daemon.h"
 #include "cli/params.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/route.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>

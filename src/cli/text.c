@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/text.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <strings.h>

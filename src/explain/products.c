@@ -4,8 +4,6 @@
  * the product, work on a range with the difference, work on two parts with the sum; and with
  * neither of them alone.
  */
-#include <errno.h>
-#include <math.h>
 
 #include "explain/search.h"
 #include "explain/stats.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "merge/flows.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/vec.h"

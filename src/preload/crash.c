@@ -11,7 +11,6 @@
  * pointers. They may fail in a program whose memory is damaged; the library survives that by
  * jumping out of a second fault.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "preload/preload.h"

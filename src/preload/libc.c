@@ -9,7 +9,6 @@
  * An allocation is recorded after the call and a release before it: so an address that is allocated
  * again appears later than the event that released it.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/walk.h"
 
-#include <limits.h>
-
 #include "base/bisect.h"
 #include "reader/walk-packets.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tracer/trigger.h"
 
-#include <sys/syscall.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "ring/freeze.h"

@@ -2,9 +2,7 @@
 #include "sessiond/peers/consumer.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
