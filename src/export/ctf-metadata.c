@@ -462,9 +462,11 @@ static int put_context(struct writer *w, const struct ky_node *n)
 {
 	int r = name_members(w->m, n, true);
 
+	w->around[w->n_around++] = n;
 	for (uint32_t i = 0; i < n->n && !r; i++)
 		if (n->children[i].is_shown)
 			r = put_field(w, &n->children[i]);
+	w->n_around--;
 	return r;
 }
 

@@ -142,14 +142,34 @@ void ky_ctf_encode(const struct ky_ctf_metadata *m, struct ky_buf *b, uint32_t *
 	*n_unused = e.n_unused;
 }
 
+/* The value of a field without information: of an enumeration, the first that has a label. */
+static uint64_t zero_of(const struct ky_node *n)
+{
+	return n->is_enum && n->type->n ? n->type->ranges[0].lo : 0;
+}
+
+static void encode_zero(struct encoder *e, const struct ky_node *n);
+
+/* The option that the tag selects. Without a tag, all sequences of options are empty. */
+static void encode_zero_variant(struct encoder *e, const struct ky_node *n)
+{
+	const struct ky_choices *c = n->choices;
+	const struct ky_segment *chosen = ky_segments_find(&c->segments, zero_of(n->depends_on));
+
+	if (chosen && ky_ctf_slot_of(e->m, &n->children[0]) < 0)
+		encode_zero(e, &n->children[c->options[c->segments.indexes[chosen->first]]]);
+}
+
 static void encode_zero(struct encoder *e, const struct ky_node *n)
 {
 	bool is_list = n->kind == KY_NODE_STRUCT || n->kind == KY_NODE_ARRAY;
 
 	if (ky_ctf_is_text(n))
 		put_bytes(e, "", 1);
+	else if (n->kind == KY_NODE_VARIANT)
+		encode_zero_variant(e, n);
 	else if (n->kind == KY_NODE_INT)
-		encode_int(e, n, 0);
+		encode_int(e, n, zero_of(n));
 	else if (n->kind == KY_NODE_FLOAT)
 		encode_float(e, n, 0);
 	else if (n->is_blob)
@@ -164,9 +184,10 @@ static void encode_zero(struct encoder *e, const struct ky_node *n)
 				encode_zero(e, &n->children[i]);
 }
 
-void ky_ctf_encode_zero(struct ky_buf *b, unsigned *n_unused, const struct ky_node *scope)
+void ky_ctf_encode_zero(const struct ky_ctf_metadata *m, struct ky_buf *b, unsigned *n_unused,
+	const struct ky_node *scope)
 {
-	struct encoder e = {.b = b};
+	struct encoder e = {.m = m, .b = b};
 
 	encode_zero(&e, scope);
 	*n_unused = e.n_unused;

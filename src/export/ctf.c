@@ -207,7 +207,7 @@ static void set_zero_context(struct out_stream *s)
 	for (uint32_t i = 0; i < s->trace->metadata.n_header_slots; i++)
 		put_u32(&s->context, 0);
 	if (n && n->is_shown)
-		ky_ctf_encode_zero(&s->context, &s->context_unused, n);
+		ky_ctf_encode_zero(&s->trace->metadata, &s->context, &s->context_unused, n);
 }
 
 /* --- traces and streams --- */

@@ -70,6 +70,7 @@ void ky_ctf_encode(const struct ky_ctf_metadata *m, struct ky_buf *b, uint32_t *
 	const uint8_t *data);
 
 /* Appends a scope of zeros and empty texts, for packets whose context is not known. */
-void ky_ctf_encode_zero(struct ky_buf *b, unsigned *n_unused, const struct ky_node *scope);
+void ky_ctf_encode_zero(const struct ky_ctf_metadata *m, struct ky_buf *b, unsigned *n_unused,
+	const struct ky_node *scope);
 
 #endif
