@@ -203,6 +203,15 @@ static bool is_shadowed(const struct writer *w, size_t from, size_t around)
 	return found;
 }
 
+static bool contains(const struct ky_node *in, const struct ky_node *field)
+{
+	bool found = is_member(in, field);
+
+	for (uint32_t i = 0; i < in->n && !found; i++)
+		found = contains(&in->children[i], field);
+	return found;
+}
+
 /*
  * Appends the name of a length: that of the field it comes from, if it is in a structure around the
  * sequence. Otherwise it is a slot. Elements of arrays have no slots of their own.
@@ -225,6 +234,8 @@ static int put_length(struct writer *w, const struct ky_node *n)
 			return refuse_node(w, n, "an array of sequences whose length is hidden");
 		break;
 	}
+	if (w->in_array && n->depends_on && w->n_around && contains(w->around[0], n->depends_on))
+		return refuse_node(w, n, "an array of sequences whose length is in an option");
 	return put_slot(w, n);
 }
 

@@ -101,8 +101,6 @@ struct show_choice {
 
 static void choose_show(const struct show_choice *c, struct ky_node *n, const char *name)
 {
-	bool is_array = n && (n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE);
-
 	if (!n)
 		return;
 	if (n->kind == KY_NODE_INT && n->is_number) {
@@ -110,7 +108,7 @@ static void choose_show(const struct show_choice *c, struct ky_node *n, const ch
 		n->is_number = !n->show;
 	}
 	for (uint32_t i = 0; i < n->n && n->kind != KY_NODE_INT; i++)
-		choose_show(c, &n->children[i], is_array ? name : n->children[i].name);
+		choose_show(c, &n->children[i], is_list(n) ? name : n->children[i].name);
 }
 
 void ky_layout_choose_show(struct ky_layout *l,

@@ -13,7 +13,8 @@
 #include "reader/layout-parts.h"
 #include "reader/twins.h"
 
-#define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
+#define MAX_DEPTH   (2 * KY_TSDL_MAX_DEPTH)
+#define MAX_LOCATED (1u << 22) /* fields that are looked at for all locations of CTF 2 */
 
 /* Scopes in the order in which they are decoded. A path of TSDL may begin with a scope's name. */
 enum {
@@ -40,7 +41,7 @@ struct compiler {
 	/* Nodes under construction, outermost first; n counts the children begun. */
 	struct ky_node *frames[MAX_DEPTH];
 	int depth;
-	uint32_t n_slots, max_slots;
+	uint32_t n_slots, max_slots, n_located;
 	const struct ky_trace_clock *clock; /* of the stream being compiled, or NULL */
 	const struct ky_choices **choices;  /* all so far, found by their types; owned */
 	size_t n_choices;
@@ -128,15 +129,68 @@ static struct ky_node *find_by_name(struct compiler *c, const char *const *words
 	return found;
 }
 
+static bool is_list(const struct ky_node *n)
+{
+	return n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE;
+}
+
+static bool is_in_frames(const struct compiler *c, const struct ky_node *n)
+{
+	int i = c->depth - 1;
+
+	while (i >= 0 && c->frames[i] != n)
+		i--;
+	return i >= 0;
+}
+
+/* Gives the integer a slot: that of the first one that has the same location. */
+static void add_located(struct compiler *c, struct ky_node *n, struct ky_node **first)
+{
+	if (!*first) {
+		if (n->slot == KY_NO_SLOT)
+			n->slot = c->n_slots++;
+		*first = n;
+	} else if (n->is_signed != (*first)->is_signed ||
+		   (n->is_asked && n->slot != (*first)->slot)) {
+		fail_compiling(c, "field '%.64s': options of a variant differ in it", n->full_name);
+	}
+	n->slot = (*first)->slot;
+	n->is_asked = true;
+}
+
 /*
- * Follows a path from the n_up-th structure around the current field; 0: the structure that holds
- * it.
+ * Follows a location of CTF 2 from a field. It leads through arrays to their element that is being
+ * compiled, and through optional fields and variants to the option that is there when a record is
+ * decoded: so it may name a field in each option. *first: the first integer that it leads to.
  */
-static struct ky_node *find_from_here(struct compiler *c, const char *const *words, uint32_t n_up)
+static void follow_location(
+	struct compiler *c, struct ky_node *n, const char *const *words, struct ky_node **first)
+{
+	uint32_t at;
+
+	if (++c->n_located > MAX_LOCATED)
+		fail_compiling(c, "the locations of fields lead through too many fields");
+	while (n && is_list(n) && is_in_frames(c, n))
+		n = n->children;
+	if (!n || c->failed)
+		return;
+	for (uint32_t i = 0; n->kind == KY_NODE_VARIANT && i < n->n; i++)
+		follow_location(c, &n->children[i], words, first);
+	if (n->kind == KY_NODE_INT && !*words)
+		add_located(c, n, first);
+	if (n->kind != KY_NODE_STRUCT || !*words)
+		return;
+	at = ky_names_find(&c->t->names, n, *words);
+	if (at < n->n)
+		follow_location(c, &n->children[at], words + 1, first);
+}
+
+/* Returns the n_up-th structure around the current field; 0: the one that holds it. Or NULL. */
+static struct ky_node *structure_around(const struct compiler *c, uint32_t n_up)
 {
 	for (int i = c->depth - 1; i >= 0; i--) {
 		if (c->frames[i]->kind == KY_NODE_STRUCT && !n_up--)
-			return follow_words(c, c->frames[i], words);
+			return c->frames[i];
 	}
 	return NULL;
 }
@@ -144,14 +198,18 @@ static struct ky_node *find_from_here(struct compiler *c, const char *const *wor
 static struct ky_node *find_field(struct compiler *c, const struct ky_type *type)
 {
 	int scope = type->origin - KY_FROM_SCOPE;
+	struct ky_node *from, *found = NULL;
 
 	if (!type->path)
 		return NULL;
 	if (type->origin == KY_FROM_NAME)
 		return find_by_name(c, type->path);
 	if (type->origin == KY_FROM_HERE)
-		return find_from_here(c, type->path, type->n_up);
-	return follow_words(c, scope == c->scope ? c->frames[0] : c->scopes[scope], type->path);
+		from = structure_around(c, type->n_up);
+	else
+		from = scope == c->scope ? c->frames[0] : c->scopes[scope];
+	follow_location(c, from, type->path, &found);
+	return found;
 }
 
 /* Writes the path as a.b.c for a message. */
@@ -177,7 +235,7 @@ static bool can_depend(const struct ky_node *on, const struct ky_type *type)
 /* Makes node depend on the integer that its type names, and gives that integer a slot. */
 static void depend(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
-	struct ky_node *on = find_field(c, type);
+	struct ky_node *on = find_field(c, type), *first = NULL;
 	char text[80];
 
 	if (!can_depend(on, type)) {
@@ -188,9 +246,7 @@ static void depend(struct compiler *c, struct ky_node *node, const struct ky_typ
 						      : "enumeration");
 		return;
 	}
-	if (on->slot == KY_NO_SLOT)
-		on->slot = c->n_slots++;
-	on->is_asked = true;
+	add_located(c, on, &first);
 	node->depends_on = on;
 	node->from = on->slot;
 }

@@ -501,6 +501,16 @@ def optional(selector, *ranges):
     return {"type": "optional", "selector-field-location": here(selector), "selector-field-ranges": list(ranges), "field-class": unsigned(8)}
 
 
+def variant(*options):
+    """Returns the class of a field whose option is chosen by its field t."""
+    return {"type": "variant", "selector-field-location": here("t"), "options": [
+        {**({"name": name} if name else {}), "selector-field-ranges": [[i, i]], "field-class": c} for i, (name, c) in enumerate(options)]}
+
+
+def dynamic(location):
+    return {"type": "dynamic-length-array", "length-field-location": location, "element-field-class": unsigned(8)}
+
+
 BYTES = {"length": 8, "byte-order": "little-endian"}
 LEB = {"type": "variable-length-unsigned-integer"}
 STRING = {"type": "null-terminated-string"}
@@ -539,6 +549,13 @@ CTF2 = {
     "floats": (records(("a", {"type": "fixed-length-floating-point-number", "length": 32, "byte-order": "little-endian"}), ("b", {"type": "fixed-length-floating-point-number", "length": 64, "byte-order": "big-endian"})),
         struct.pack("<f", 1.5) + struct.pack(">d", 2.25), [b"e: { a = 1.5, b = 2.25 }"]),
     "names": (records(("_a", {"type": "static-length-string", "length": 1})), b"x", [b'e: { _a = "x" }']),
+    # Locations lead through arrays and options.
+    "elements": (records(("a", {"type": "static-length-array", "length": 2, "element-field-class": structure(("n", unsigned(8)), ("d", dynamic({"origin": "event-record-payload", "path": ["a", "n"]})))})),
+        b"\1\7\2\x08\x09", [b"e: { a = [ [0] = { n = 1, d = [ [0] = 7 ] }, [1] = { n = 2, d = [ [0] = 8, [1] = 9 ] } ] }"]),
+    "in-option": (records(("f", unsigned(8)), ("o", dict(optional("f", [1, 1]), **{"field-class": structure(("n", unsigned(8)))})), ("d", dynamic(here("o", "n")))),
+        b"\1\2\3\4", [b"e: { f = 1, o = { { n = 2 } }, d = [ [0] = 3, [1] = 4 ] }"]),
+    "in-options": (records(("t", unsigned(8)), ("v", variant(("A", structure(("n", unsigned(8)))), ("B", structure(("x", unsigned(8)), ("n", unsigned(16)))))), ("d", dynamic(here("v", "n")))),
+        b"\0\1\5\1\x09\2\0\6\7", [b"e: { t = 0, v = { { n = 1 } }, d = [ [0] = 5 ] }", b"e: { t = 1, v = { { x = 9, n = 2 } }, d = [ [0] = 6, [1] = 7 ] }"]),
 }
 
 
@@ -579,9 +596,11 @@ def test_ctf2_export(k):
         equal("does not allow some names" in errors, name in ("renamed", "roles", "env"), f"{name}: a line of the names")
         check(compare(k, out, found), f"{name}: babeltrace2 aborts")
     array = dict(optional("f", [1, 2]), **{"field-class": dict(ARRAY, **{"element-field-class": optional("f", [2, 2])})})
-    refused = write(k, "refused", records(("f", unsigned(8)), ("o", array)), s=b"\1")
-    errors = k.kymo("export", refused, "--to=ctf", "-o", k.top / "refused-18", status=1).stderr
-    check("field 'o' cannot be written as CTF 1.8: an array of variants" in errors, errors)
+    hidden = dict(ARRAY, **{"element-field-class": structure(("f", unsigned(8)), ("o", dict(optional("f", [1, 1]), **{"field-class": structure(("n", unsigned(8)))})), ("d", dynamic(here("o", "n"))))})
+    for name, field, stream, why in (("o", array, b"\1", "an array of variants"), ("d", hidden, b"\1\1\1\1\0", "")):
+        refused = write(k, f"refused-{name}", records(("f", unsigned(8)), (name, field)), s=stream)
+        errors = k.kymo("export", refused, "--to=ctf", "-o", k.top / f"refused-{name}-18", status=1).stderr
+        check(f"cannot be written as CTF 1.8: {why}" in errors, errors)
 
 
 def rows_of(k, trace):
@@ -590,12 +609,6 @@ def rows_of(k, trace):
     k.kymo("export", trace, "--to=csv", "-e", "e", "-o", output)
     with open(output, newline="") as f:
         return [{name: text for name, text in row.items() if text and name not in ("ts", "stream")} for row in csv.DictReader(f)]
-
-
-def variant(*options):
-    """Returns the class of a field whose option is chosen by its field t."""
-    return {"type": "variant", "selector-field-location": here("t"), "options": [
-        {**({"name": name} if name else {}), "selector-field-ranges": [[i, i]], "field-class": c} for i, (name, c) in enumerate(options)]}
 
 
 def test_options(k):
@@ -783,6 +796,8 @@ def hostile():
     yield "empty-arrays", wide + event("u8 a; struct { } x" + "[1000]" * 8 + ";"), bytes(65536)
     yield "ctf2-doubled", fragments(*[{"type": "field-class-alias", "name": f"t{i}", "field-class": structure(("a", f"t{i - 1}"), ("b", f"t{i - 1}")) if i else unsigned(8)} for i in range(60)],
         {"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": "t59"}), b"\1"
+    yield "ctf2-locations", fragments({"type": "field-class-alias", "name": "v", "field-class": variant(*(("", structure(("n", unsigned(8)))) for _ in range(n // 6)))}, {"type": "data-stream-class"},
+        {"type": "event-record-class", "payload-field-class": structure(("t", unsigned(16)), ("v", "v"), *((f"d{i}", dynamic(here("v", "n"))) for i in range(n // 6)))}), b"\1"
     yield "ctf2-deep", fragments() + '\x1e{"a": ' + "[" * 100000, b"\1"
     yield "damage", wide.replace("byte_order = le;", "byte_order = le; packet.header := struct { u32 magic; };") + sizes + event("u8 a;"), (MAGIC + struct.pack("<HH", 9, 1)) * 100000
 
