@@ -618,7 +618,7 @@ static int put_trace(struct ky_buf *b, struct ky_ctf_metadata *m)
 
 static bool has_role(const struct ky_node *n, enum ky_role role)
 {
-	bool found = n && n->role == role;
+	bool found = n && (n->role == role || n->second_role == role);
 
 	for (uint32_t i = 0; n && i < n->n && !found; i++)
 		found = has_role(&n->children[i], role);

@@ -494,7 +494,7 @@ static void parse_roles(struct ky_ctf2 *p, json *o, struct ky_type *t)
 
 		for (size_t j = 0; name && j < KY_ARRAY_SIZE(roles); j++) {
 			if (!strcmp(name, roles[j].name))
-				t->role = (uint8_t)roles[j].role;
+				t->roles |= (uint16_t)(1u << roles[j].role);
 		}
 	}
 }

@@ -88,8 +88,8 @@ static inline int emit_value(struct ky_values *out, const struct ky_node *n, str
 
 static void set_role(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 {
-	d->role[n->role] = v;
-	d->have |= 1u << n->role;
+	d->role[n->role] = d->role[n->second_role] = v;
+	d->have |= 1u << n->role | 1u << n->second_role;
 }
 
 /*

@@ -292,8 +292,12 @@ static const struct {
 	{SCOPE_FIELDS, "async_id", KY_ROLE_ASYNC_ID},
 };
 
-/* Returns the role that CTF 2 declares for a field; it depends on the scope, too. */
-static enum ky_role explicit_role(const struct compiler *c, const struct ky_type *type)
+/*
+ * Returns the role that CTF 2 declares for a field; it depends on the scope, too. *ret_second: the
+ * next one, of a field that has two, such as the numbers of a stream and of its class.
+ */
+static enum ky_role explicit_role(
+	const struct compiler *c, const struct ky_type *type, enum ky_role *ret_second)
 {
 	static const struct {
 		int scope;
@@ -312,22 +316,29 @@ static enum ky_role explicit_role(const struct compiler *c, const struct ky_type
 		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_DISCARDED, KY_ROLE_DISCARDED},
 		{SCOPE_EVENT_HEADER, KY_TSDL_ROLE_EVENT_CLASS, KY_ROLE_EVENT_ID},
 	};
+	enum ky_role found = KY_ROLE_NONE;
 
-	for (size_t i = 0; type->role && i < KY_ARRAY_SIZE(meanings); i++) {
-		if (meanings[i].scope == c->scope && meanings[i].from == type->role)
-			return meanings[i].role;
+	*ret_second = KY_ROLE_NONE;
+	for (size_t i = 0; type->roles && i < KY_ARRAY_SIZE(meanings); i++) {
+		if (meanings[i].scope != c->scope || !(type->roles & 1u << meanings[i].from))
+			continue;
+		*ret_second = found ? meanings[i].role : KY_ROLE_NONE;
+		if (found)
+			break;
+		found = meanings[i].role;
 	}
-	return KY_ROLE_NONE;
+	return found;
 }
 
 /*
  * Returns the role of a field by its name. In an event header, `id` may be in any structure; other
  * names count at the top of their scope only.
  */
-static enum ky_role role_of(const struct compiler *c, const struct ky_node *node)
+static enum ky_role role_of(
+	const struct compiler *c, const struct ky_node *node, enum ky_role *ret_second)
 {
 	const struct ky_node *parent = c->frames[c->depth - 1];
-	enum ky_role explicit = explicit_role(c, node->type);
+	enum ky_role explicit = explicit_role(c, node->type, ret_second);
 
 	if (explicit != KY_ROLE_NONE)
 		return explicit;
@@ -347,7 +358,8 @@ static bool is_uuid_of_packet(const struct compiler *c, const struct ky_node *no
 {
 	if (c->scope != SCOPE_PACKET_HEADER)
 		return false;
-	return c->t->is_ctf2 ? node->type->role == KY_TSDL_ROLE_UUID : !strcmp(node->name, "uuid");
+	return c->t->is_ctf2 ? node->type->roles & 1u << KY_TSDL_ROLE_UUID
+			     : !strcmp(node->name, "uuid");
 }
 
 /* Refuses fields with a role that are not unsigned integers, and UUIDs that are not 16 bytes. */
@@ -355,7 +367,7 @@ static void check_role(struct compiler *c, const struct ky_node *node)
 {
 	const struct ky_node *elem = node->children;
 	bool is_uuid = is_uuid_of_packet(c, node);
-	enum ky_role role = is_uuid ? KY_ROLE_UUID : role_of(c, node);
+	enum ky_role second, role = is_uuid ? KY_ROLE_UUID : role_of(c, node, &second);
 	bool ok = node->kind == KY_NODE_INT && !node->is_signed;
 
 	if (role == KY_ROLE_NONE || role >= KY_ROLE_CPU)
@@ -419,6 +431,15 @@ static const struct ky_trace_clock *clock_by_name(
 	return NULL;
 }
 
+/* Only the scopes that are decoded before an event's time is known have times. */
+static bool has_role_of_time(const struct compiler *c, const struct ky_type *type)
+{
+	const unsigned times = 1u << KY_TSDL_ROLE_TIME | 1u << KY_TSDL_ROLE_END_TIME;
+
+	return type->roles & times &&
+	       (c->scope == SCOPE_PACKET_CONTEXT || c->scope == SCOPE_EVENT_HEADER);
+}
+
 static void find_clock(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	const struct ky_trace_clock *clock = NULL;
@@ -426,7 +447,7 @@ static void find_clock(struct compiler *c, struct ky_node *node, const struct ky
 	if (type->clock) {
 		clock = clock_by_name(c, type->clock, node->full_name);
 	} else if (c->t->is_ctf2) {
-		if (type->role == KY_TSDL_ROLE_TIME || type->role == KY_TSDL_ROLE_END_TIME)
+		if (has_role_of_time(c, type))
 			clock = c->clock;
 	} else if (is_unmapped_time(c, node)) {
 		clock = default_clock(c, node);
@@ -454,6 +475,8 @@ static bool is_big_endian(const struct compiler *c, const struct ky_type *type)
 
 static void build_integer(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
+	enum ky_role second;
+
 	node->kind = KY_NODE_INT;
 	node->size = type->size;
 	node->base = type->base;
@@ -463,7 +486,8 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	node->is_leb = type->is_leb;
 	node->show = type->show;
 	node->is_number = !node->is_enum && !node->show;
-	node->role = role_of(c, node);
+	node->role = role_of(c, node, &second);
+	node->second_role = second;
 	if (c->scope <= SCOPE_EVENT_CONTEXT)
 		node->slot = c->n_slots++; /* an event may depend on it */
 	find_clock(c, node, type);
@@ -669,7 +693,7 @@ static void finish_scope(struct compiler *c, struct ky_node *node)
 
 static bool has_role(const struct ky_node *node, enum ky_role role)
 {
-	if (!node || node->role == role)
+	if (!node || node->role == role || node->second_role == role)
 		return node;
 	for (uint32_t i = 0; i < node->n; i++) {
 		if (has_role(&node->children[i], role))
@@ -678,13 +702,16 @@ static bool has_role(const struct ky_node *node, enum ky_role role)
 	return false;
 }
 
-static unsigned width_of(const struct ky_node *scope, enum ky_role role)
+/* Returns the size of the field with this role, also in a structure of the scope; 0: none. */
+static unsigned width_of(const struct ky_node *n, enum ky_role role)
 {
-	for (uint32_t i = 0; scope && i < scope->n; i++) {
-		if (scope->children[i].role == role)
-			return scope->children[i].size;
-	}
-	return 0;
+	unsigned width = 0;
+
+	if (n && (n->role == role || n->second_role == role))
+		return n->size;
+	for (uint32_t i = 0; n && i < n->n && !width; i++)
+		width = width_of(&n->children[i], role);
+	return width;
 }
 
 /* Events share slots, because the decoder decodes one at a time. */

@@ -83,9 +83,10 @@ struct ky_step {
 };
 
 struct ky_node {
-	uint8_t kind; /* enum ky_node_kind */
-	uint8_t role; /* enum ky_role */
-	uint8_t size; /* INT, FLOAT: bits */
+	uint8_t kind;	     /* enum ky_node_kind */
+	uint8_t role;	     /* enum ky_role */
+	uint8_t second_role; /* the same; of few fields of CTF 2 */
+	uint8_t size;	     /* INT, FLOAT: bits */
 	uint8_t base;
 	bool is_signed;
 	bool big_endian;

@@ -92,7 +92,7 @@ struct ky_type {
 	bool is_optional;    /* VARIANT: with one option, or none */
 	uint8_t show;	     /* INT: enum ky_show */
 	uint8_t encoding;    /* STRING, ARRAY and SEQUENCE of characters: enum ky_encoding */
-	uint8_t role;	     /* INT, ARRAY: enum ky_tsdl_role */
+	uint16_t roles;	     /* INT, ARRAY: set of 1 << enum ky_tsdl_role */
 	uint8_t origin;	     /* of path: enum ky_origin */
 	uint32_t n_up;	     /* KY_FROM_HERE: so many structures further out */
 	uint32_t align;	     /* bits, a power of two; STRUCT: what was asked for at least */

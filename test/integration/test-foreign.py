@@ -743,6 +743,24 @@ def test_ctf2_packets(k):
         equal(new[0], old[0], f"{directory}: as CTF 2")
 
 
+def test_ctf2_roles(k):
+    """Fields with a role may be in structures, a field may have two, and a payload has none."""
+    number = lambda *roles: unsigned(8, roles=list(roles))
+    time = number("default-clock-timestamp")
+    context = structure(("size", number("packet-total-length", "packet-content-length")), ("when", structure(("t", number("default-clock-timestamp", "packet-end-default-clock-timestamp")))),
+        ("counts", structure(("seq", number("packet-sequence-number")), ("lost", number("discarded-event-record-counter-snapshot")))))
+    metadata = fragments({"type": "trace-class", "packet-header-field-class": structure(("n", number("data-stream-class-id", "data-stream-id")))},
+        {"type": "clock-class", "id": "k", "frequency": 10**9},
+        *(f for i in (3, 5) for f in ({"type": "data-stream-class", "id": i, "default-clock-class-id": "k", "packet-context-field-class": context, "event-record-header-field-class": structure(("t", time))},
+            {"type": "event-record-class", "data-stream-class-id": i, "name": f"e{i}", "payload-field-class": structure(("a", time))})))
+    metadata = metadata.replace('\x1e{"type": "trace-class"}\n', "", 1)
+    packet = lambda n, seq, lost, begin, value: bytes([n, 56, begin, seq, lost, begin + 1, value])
+    trace = write(k, "roles", metadata, one=packet(3, 0, 0, 10, 200) + packet(3, 3, 7, 20, 100), other=packet(5, 0, 0, 15, 1))
+    lines, errors = view(k, trace)
+    equal([re.sub(rb"^.*\.0*(\d+)\] \S+ ", rb"\1 ", line) for line in lines], [b"11 e3: { a = 200 }", b"16 e5: { a = 1 }", b"21 e3: { a = 100 }"], "events")
+    check("discarded 7 events" in errors and "discarded 2 packets" in errors and "stream class ID: 3, stream ID: 3" in errors, errors)
+
+
 def nested_structures(n):
     """
     Returns records with n nested structures, as text, because Python's json module is recursive.
