@@ -131,6 +131,20 @@ ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path
 	return r;
 }
 
+uint64_t ky_handle_skip_hole(
+	struct ky_handle *h, struct ky_files *f, const char *path, uint64_t offset)
+{
+	off_t at;
+
+	if (begin_use(h, f, path) < 0)
+		return offset;
+	at = lseek(h->fd, (off_t)offset, SEEK_DATA);
+	if (at < 0)
+		at = errno == ENXIO ? -1 : (off_t)offset;
+	end_use(h, f);
+	return (uint64_t)at;
+}
+
 /* --- buffers --- */
 
 static struct ky_packet *pop(struct ky_packets *pool)

@@ -49,6 +49,12 @@ void ky_handle_deinit(struct ky_handle *h, struct ky_files *f);
 ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path, void *to,
 	size_t n, uint64_t offset);
 /*
+ * Returns the first place from the offset on that is in no hole of the file; UINT64_MAX if there is
+ * none. Returns the offset if that is not known.
+ */
+uint64_t ky_handle_skip_hole(
+	struct ky_handle *h, struct ky_files *f, const char *path, uint64_t offset);
+/*
  * Opens a regular file, or a symbolic link to one, for reading. Returns the descriptor, -ENODATA if
  * the file is of another type, or another negative errno. Never waits for a FIFO's writer.
  */

@@ -125,10 +125,18 @@ static bool get_magic(const struct ky_file *f, uint32_t *ret_magic)
 	       header->children[0].size == 32;
 }
 
+/* A hole is all zeros, and no byte of a magic number is. A small trace may have huge holes. */
+static uint64_t skip_hole(struct ky_file *f, uint64_t from)
+{
+	if (!f->data)
+		from = ky_handle_skip_hole(&f->handle, f->files, f->path, from);
+	return KY_MIN(from, f->size);
+}
+
 /* Returns the place of the next magic number after a damaged place: a packet may begin there. */
 static uint64_t find_packet(struct ky_walk *w, uint64_t from)
 {
-	const struct ky_file *f = ky_walk_file(w);
+	struct ky_file *f = ky_walk_file(w);
 	uint32_t magic;
 	uint64_t n;
 
@@ -138,6 +146,7 @@ static uint64_t find_packet(struct ky_walk *w, uint64_t from)
 	for (; from < f->size; from += n - sizeof(magic) + 1) {
 		const uint8_t *found;
 
+		from = skip_hole(f, from);
 		n = fetch_bytes(w, from, HEAD_MAX);
 		if (n < sizeof(magic))
 			break;

@@ -881,6 +881,24 @@ def test_damaged_anywhere(k):
             f"{directory}: {command} {options}: {done.returncode}, {done.stderr[-500:]!r}")
 
 
+def test_holes(k):
+    """The search for a packet reads no hole of a file, however long it is."""
+    size = 1 << 40
+    packet = MAGIC + b"\7"
+    trace = write(k, "hole", WITH_MAGIC + ONE, s=b"no packet")
+    with (trace / "s").open("r+b") as f:
+        f.truncate(size)
+        try:
+            os.lseek(f.fileno(), 1 << 30, os.SEEK_DATA)
+            raise kymotest.Skip("this file system has no holes")
+        except OSError:
+            pass
+        f.seek(size - 2 * len(packet))
+        f.write(packet * 2)
+    done = run(k, "timeout", 60, CLI, "view", trace, "--tail=1")
+    check(done.stdout == b"e: { a = 7 }\n" and b"damaged in 1 place" in done.stderr, done)
+
+
 def test_limits(k):
     """
     Records and metadata beyond a limit are refused because of the limit, before they exhaust
