@@ -107,6 +107,11 @@ static int name_members(struct ky_ctf_metadata *m, const struct ky_node *n, bool
 
 /* --- slots --- */
 
+bool ky_ctf_has_packet_times(const struct ky_stream_class *s)
+{
+	return s->clock && s->begin_bits && s->end_bits;
+}
+
 int ky_ctf_slot_of(const struct ky_ctf_metadata *m, const struct ky_node *n)
 {
 	for (struct ky_hnode *h = ky_htab_first(&m->slots, hash_node(n)); h; h = ky_htab_next(h)) {
@@ -496,7 +501,7 @@ static int put_stream(struct ky_ctf_metadata *m, struct ky_buf *b, const struct 
 	int r = 0;
 
 	ky_buf_printf(&contexts, "	packet.context := struct { %s%s%s%s",
-		has_clock ? "time_t timestamp_begin; time_t timestamp_end; " : "",
+		ky_ctf_has_packet_times(s) ? "time_t timestamp_begin; time_t timestamp_end; " : "",
 		"u64 content_size; u64 packet_size; ",
 		s->discarded_bits ? "u64 events_discarded; " : "",
 		s->seq_bits ? "u64 packet_seq_num; " : "");

@@ -137,7 +137,7 @@ static void put_head(struct ky_buf *b, const struct out_stream *s)
 	if (s->trace->metadata.has_instance)
 		put_u64(b, s->instance);
 	ky_buf_append(b, s->context.data, n_slots);
-	if (s->class->clock) {
+	if (ky_ctf_has_packet_times(s->class)) {
 		put_time(b, s, s->begin_ns);
 		put_time(b, s, s->end_ns);
 	}

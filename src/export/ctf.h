@@ -69,6 +69,8 @@ void ky_ctf_encode(const struct ky_ctf_metadata *m, struct ky_buf *b, uint32_t *
 	unsigned *n_unused, const struct ky_node *scope, const struct ky_value *v,
 	const uint8_t *data);
 
+/* True if packets have times: without them, readers do not know when events were lost. */
+bool ky_ctf_has_packet_times(const struct ky_stream_class *s);
 /* Appends a scope of zeros and empty texts, for packets whose context is not known. */
 void ky_ctf_encode_zero(const struct ky_ctf_metadata *m, struct ky_buf *b, unsigned *n_unused,
 	const struct ky_node *scope);
