@@ -19,8 +19,8 @@
 #include "base/rundir.h"
 #include "base/small-file.h"
 #include "cli/daemon.h"
-#include "cli/kernel-access.h"
 #include "cli/locate.h"
+#include "kernel/tracefs-root.h"
 
 #define ANSWER_MS     8000
 #define FILES_FEW     1024u
@@ -379,13 +379,19 @@ static void check_counters(struct doctor *d)
 
 static void check_kernel(struct doctor *d)
 {
-	struct cli_kernel_access k = cli_kernel_access();
+	char why[KY_TRACEFS_WHY_MAX], *advice;
+	int fd = ky_tracefs_open(why);
 
-	if (k.place)
-		report_finding(d, "kernel", FOUND_OK, "", "events of the kernel: %s", k.place);
-	else
-		report_finding(d, "kernel", FOUND_WARNING, k.advice,
-			"events of the kernel cannot be recorded: %s", k.why);
+	if (fd >= 0) {
+		close(fd);
+		report_finding(d, "kernel", FOUND_OK, "", "events of the kernel can be recorded");
+		return;
+	}
+	advice = strstr(why, ": ");
+	if (advice)
+		*advice = '\0';
+	report_finding(d, "kernel", FOUND_WARNING, advice ? advice + 2 : "",
+		"cannot be recorded: %s", why);
 }
 
 /* Returns the nearest existing directory of the path: there the trace's directory would be made. */

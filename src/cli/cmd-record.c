@@ -11,12 +11,12 @@
 #include "abi/state.h"
 #include "cli/agents.h"
 #include "cli/daemon.h"
-#include "cli/kernel-access.h"
 #include "cli/params.h"
 #include "cli/probe.h"
 #include "cli/recording.h"
 #include "cli/with.h"
 #include "explain/explain.h"
+#include "kernel/tracefs-root.h"
 
 /* Exit codes of a shell for commands that could not be run. */
 #define EXIT_NOT_EXECUTABLE 126
@@ -96,15 +96,17 @@ static int choose_output(struct recording *rec)
 /* Returns whether a daemon records the kernel for this user; else says why not. */
 static bool may_record_kernel(struct recording *rec)
 {
-	struct cli_kernel_access k = cli_kernel_access();
+	char why[KY_TRACEFS_WHY_MAX];
+	int fd;
 
 	if (geteuid() && !cli_has(rec->cli, "snapshot") &&
 		!kymo_ctl_open(KY_RUN_GLOBAL, &rec->root))
 		return true; /* root's daemon; one of this user's own would refuse */
-	if (!k.place && !rec->cli->json)
-		cli_warn(rec->cli, "--explain without events of the kernel: %s: %s", k.why,
-			k.advice);
-	return k.place != NULL;
+	fd = ky_tracefs_open(why);
+	ky_close(fd);
+	if (fd < 0 && !rec->cli->json)
+		cli_warn(rec->cli, "--explain without events of the kernel: %s", why);
+	return fd >= 0;
 }
 
 /* Adds the options of what `kymo explain` uses. */

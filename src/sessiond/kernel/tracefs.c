@@ -5,19 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kernel/format.h"
-#include "kernel/pid-ns.h"
-
-#define MOUNTED	 "/sys/kernel/tracing"
-#define LOCKDOWN "/sys/kernel/security/lockdown"
-/* <linux/mount.h>, which <sys/mount.h> contradicts in some versions */
-#define FSOPEN_CLOEXEC_		     1
-#define FSCONFIG_CMD_CREATE_	     6
-#define FSMOUNT_CLOEXEC_	     1
-#define MOUNT_ATTR_NO_SUID_EXEC_DEV_ 14
 
 static int make_dir(int dir, const char *path)
 {
@@ -30,62 +20,6 @@ static int remove_dir(int dir, const char *path)
 }
 
 static const struct tracefs_ops kernel_ops = {.make_dir = make_dir, .remove_dir = remove_dir};
-
-/* Returns the root of a tracefs that is mounted nowhere, or -errno. */
-static int open_unmounted(void)
-{
-	long fs = syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC_);
-	long mount = -1;
-
-	if (fs >= 0 && !syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE_, NULL, NULL, 0))
-		mount = syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC_, MOUNT_ATTR_NO_SUID_EXEC_DEV_);
-	if (mount < 0)
-		mount = -errno;
-	if (fs >= 0)
-		close((int)fs);
-	return (int)mount;
-}
-
-static bool file_contains(const char *path, const char *text)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, text))
-			return true;
-	return false;
-}
-
-static void explain_no_tracefs(int error, char why[TRACEFS_WHY_MAX])
-{
-	if (!file_contains("/proc/filesystems", "tracefs"))
-		snprintf(why, TRACEFS_WHY_MAX, "this kernel has no tracing (CONFIG_FTRACE)");
-	else if (file_contains(LOCKDOWN, "[confidentiality]"))
-		snprintf(why, TRACEFS_WHY_MAX,
-			"kernel lockdown forbids tracing: boot with lockdown=integrity");
-	else if (geteuid())
-		snprintf(why, TRACEFS_WHY_MAX,
-			"kernel events need root's daemon ('sudo systemctl start kymo-sessiond'), which serves the members of group 'tracing' ('sudo usermod -aG tracing $USER', then log in again)");
-	else
-		snprintf(why, TRACEFS_WHY_MAX,
-			"no permission for tracefs (%s): run the daemon as root, not in a container",
-			strerror(-error));
-}
-
-/* Lockdown may come when the file system is there already: then no file of it opens. */
-static int check_access(int fd)
-{
-	char *text;
-
-	if (faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0)
-		return -errno;
-	text = tracefs_read(fd, "events/header_page");
-	if (!text)
-		return -errno;
-	free(text);
-	return 0;
-}
 
 static int check_layout(int root, char why[TRACEFS_WHY_MAX])
 {
@@ -102,21 +36,9 @@ static int check_layout(int root, char why[TRACEFS_WHY_MAX])
 /* Returns the directory, or -errno with one line in why. */
 static int open_root(char why[TRACEFS_WHY_MAX])
 {
-	int fd = open_unmounted(), mounted, ret;
+	int fd = ky_tracefs_open(why), ret = fd < 0 ? fd : check_layout(fd, why);
 
-	if (fd < 0) {
-		mounted = open(MOUNTED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (mounted >= 0 && tracefs_has(mounted, "events"))
-			fd = mounted;
-		else
-			ky_close(mounted);
-	}
-	ret = fd < 0 ? fd : check_access(fd);
-	if (ret < 0)
-		explain_no_tracefs(ret, why);
-	else
-		ret = check_layout(fd, why);
-	if (ret < 0)
+	if (fd >= 0 && ret < 0)
 		ky_close(fd);
 	return ret < 0 ? ret : fd;
 }
@@ -127,11 +49,6 @@ int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 
 	if (t->root >= 0)
 		return 0;
-	if (!ky_is_in_initial_pid_ns()) {
-		snprintf(why, TRACEFS_WHY_MAX,
-			"kernel events have the process numbers of the initial PID namespace: run the daemon there (in a container: --pid=host)");
-		return -EPERM;
-	}
 	fd = open_root(why);
 	if (fd < 0)
 		return fd;

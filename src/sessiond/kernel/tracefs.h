@@ -8,9 +8,10 @@
 #define SESSIOND_KERNEL_TRACEFS_H
 
 #include "base/util.h"
+#include "kernel/tracefs-root.h"
 
 #define TRACEFS_PATH_MAX 512
-#define TRACEFS_WHY_MAX	 256
+#define TRACEFS_WHY_MAX	 KY_TRACEFS_WHY_MAX
 
 struct tracefs_ops {
 	/* Of an instance: the kernel fills in its files. */
