@@ -74,20 +74,6 @@ void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 	l->packets = (struct ky_lost){n_packets, last_ns, begin_ns};
 }
 
-struct ky_lost *ky_losses_of(struct ky_losses *l, enum ky_item_kind kind)
-{
-	switch (kind) {
-	case KY_ITEM_DAMAGED:
-		return &l->damage;
-	case KY_ITEM_LOST_EVENTS:
-		return &l->events;
-	case KY_ITEM_LOST_PACKETS:
-		return &l->packets;
-	default:
-		return NULL;
-	}
-}
-
 enum ky_item_kind ky_losses_next(const struct ky_losses *l)
 {
 	return l->damage.n    ? KY_ITEM_DAMAGED

@@ -57,10 +57,23 @@ void ky_losses_end_damage(struct ky_losses *l, int64_t ns);
  */
 void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 	const struct ky_decoder *d, bool is_counted);
-/* Returns the missing records of an item of this kind; NULL for other kinds. */
-struct ky_lost *ky_losses_of(struct ky_losses *l, enum ky_item_kind kind);
 /* Returns the kind of the loss that is to be reported next; KY_ITEM_NONE if there is none. */
 enum ky_item_kind ky_losses_next(const struct ky_losses *l);
+
+/* Returns the missing records of an item of this kind; NULL for other kinds. */
+static inline struct ky_lost *ky_losses_of(struct ky_losses *l, enum ky_item_kind kind)
+{
+	switch (kind) {
+	case KY_ITEM_DAMAGED:
+		return &l->damage;
+	case KY_ITEM_LOST_EVENTS:
+		return &l->events;
+	case KY_ITEM_LOST_PACKETS:
+		return &l->packets;
+	default:
+		return NULL;
+	}
+}
 
 /* Returns true if a loss is to be reported. */
 static inline bool ky_losses_any(const struct ky_losses *l)
