@@ -66,7 +66,7 @@ struct ky_hook {
 	uint16_t clock;	    /* enum ky_clock */
 	/*
 	 * for the tracer: free, mapped for a set that wants the event, or retired (HOOK_* in
-	 * tracer/sets.c)
+	 * tracer/set-hooks.c)
 	 */
 	uint16_t mapped;
 	struct ky_ring_ctl *ctl; /* control block of ring 0 */

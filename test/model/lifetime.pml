@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lifetime of a ring set's memory: enter_set() and the sequences of src/ring, quiesce() and
- * drop() of src/tracer/sets.c. A hook leads into a set. The listener switches it off, waits for
- * writers, and unmaps the memory. Then hook and set are used again, for another event identifier.
- * Writers that saw the hook on may be at any step meanwhile.
+ * The lifetime of a ring set's memory: enter_set() and the sequences of src/ring, and of src/tracer
+ * tracer_set_quiesce() in set-hooks.c and drop() in sets.c. A hook leads into a set. The listener
+ * switches it off, waits for writers, and unmaps the memory. Then hook and set are used again, for
+ * another event identifier. Writers that saw the hook on may be at any step meanwhile.
  *
  * It shows: no writer accesses a set whose memory is unmapped, and each record has an identifier of
  * the set that it goes into.
