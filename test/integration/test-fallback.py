@@ -125,6 +125,48 @@ def run_foreign(k, env, app, abi, wrap=(), n=3000):
     check(len(events) == 4 * n, "not all recorded")
 
 
+STATEMENTS = """
+#include <kymo/span.h>
+KYMO_EVENT_DEFINE(other, shared, KYMO_INFO, KYMO_ARGS(int n), kymo_i32(n, n))
+#if !defined(__cplusplus) || !(defined(__arm__) || defined(__m68k__))
+static inline void in_line(int n)
+{
+	kymo_span(other, span, kymo_i32(n, n));
+}
+#else
+#define in_line(n) (void)(n)
+#endif
+#ifdef __cplusplus
+template <typename T> void in_template(T n)
+{
+	kymo_trace(other, shared, static_cast<int>(n));
+	in_line(static_cast<int>(n));
+}
+#else
+#define in_template(n) in_line(n)
+#endif
+int main(int argc, char **argv)
+{
+	(void)argv;
+	kymo_trace(other, shared, argc);
+	in_template(argc);
+	in_template('x');
+	return 0;
+}
+"""
+
+
+def test_other_processors(k):
+    """The headers compile and link for each processor that there is a compiler for."""
+    compilers = [p for p in pathlib.Path("/usr/bin").glob("*-linux-gnu*-g*[c+]-12") if p.name.endswith(("-gcc-12", "-g++-12"))]
+    (k.top / "other.c").write_text(STATEMENTS)
+    for compiler in compilers:
+        for flags in (["-O2", "-fPIC"], ["-O0"]):
+            language = "c++" if "g++" in compiler.name else "c"
+            k.run([compiler, *flags, f"-I{SOURCE}/include", f"-x{language}", k.top / "other.c", "-o", k.top / "other"])
+    check(compilers, "there is no compiler")
+
+
 @without_sanitizers
 def test_32_bit(k):
     need_program("gcc-12", "gcc-12-multilib")

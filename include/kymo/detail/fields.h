@@ -388,7 +388,11 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__WORD_BYTES "4"
 #endif
 
-#if !defined(__cplusplus) || defined(__clang__)
+#if defined(__cplusplus) && !defined(__clang__) && defined(__PIC__) && (defined(__arm__) || defined(__m68k__))
+#define KYMO__LIST(event) \
+	static_assert(sizeof(event) == 0, \
+		"position-independent code for this processor: use KYMO_EVENT_DEFINE, clang++ or a C file");
+#elif !defined(__cplusplus) || defined(__clang__)
 #define KYMO__LIST(event) static const struct kymo_event *kymo__entry KYMO__IN_LIST = &event;
 #else
 #define KYMO__LIST(event) \
@@ -403,7 +407,7 @@ typedef uintptr_t kymo__ptr;
 #endif
 /*
  * How to write an address that the linker knows: most constraints refuse it in position-independent
- * code.
+ * code; on 32-bit ARM, all of them do.
  */
 #if defined(__x86_64__) || defined(__i386__)
 #define KYMO__SYMBOL "%p0"
@@ -411,8 +415,14 @@ typedef uintptr_t kymo__ptr;
 #elif defined(__aarch64__)
 #define KYMO__SYMBOL "%0"
 #define KYMO__ADDRESS(event) "S"(event)
-#else
+#elif defined(__s390x__)
+#define KYMO__SYMBOL "%0"
+#define KYMO__ADDRESS(event) "jdd"(event)
+#elif defined(__arm__) || defined(__m68k__) /* without it, a # is before the address */
 #define KYMO__SYMBOL "%c0"
+#define KYMO__ADDRESS(event) "i"(event)
+#else
+#define KYMO__SYMBOL "%0"
 #define KYMO__ADDRESS(event) "i"(event)
 #endif
 #endif
@@ -421,12 +431,16 @@ typedef uintptr_t kymo__ptr;
  * A function to call when the tracer is loaded later than the object; and the note by which it is
  * found (KYMO_NOTE_LATE).
  */
+#ifdef __mips__ /* its assembler has no such distances */
+#define KYMO__LATE(function)
+#else
 #define KYMO__LATE(function) \
 	static void (*const function##_late)(void) KYMO__IN_SECTION("kymo_late") = function;
 __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 	".weak __start_kymo_late, __stop_kymo_late\n\t.hidden __start_kymo_late, __stop_kymo_late\n\t"
 	".balign 4\n\t.long 12, 2 * " KYMO__WORD_BYTES ", 1\n\t.asciz \"kymo.loaded\"\n\t"
 	KYMO__WORD "__start_kymo_late - .\n\t" KYMO__WORD "__stop_kymo_late - .\n\t.popsection");
+#endif
 
 #define KYMO__DEFINE_EVENT(provider, name, level, fields) \
 	static struct kymo_event_state kymo__state; \
