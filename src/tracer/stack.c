@@ -8,6 +8,7 @@
 #include "tracer/stack.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -86,7 +87,7 @@ static void find_mapping(uintptr_t address, uintptr_t *ret_begin, uintptr_t *ret
  */
 static __attribute__((cold, noinline)) void find_stack(void)
 {
-	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t thread = (uintptr_t)pthread_self();
 	int saved = errno;
 
 	mine.looked = true;
