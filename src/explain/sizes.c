@@ -257,6 +257,11 @@ static bool is_beyond(const void *arg, const struct ky_instance *i)
 	return b->t->is_at_most ? number <= b->t->at : number >= b->t->at;
 }
 
+static void put_bound(struct ky_buf *b, double number)
+{
+	ky_buf_printf(b, number == round(number) && fabs(number) < 1e15 ? "%.0f" : "%.4g", number);
+}
+
 static void add_threshold(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const struct threshold *t, double p, double explained)
 {
@@ -265,9 +270,9 @@ static void add_threshold(struct ky_search *w, const struct ky_column *c, uint32
 
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
-	ky_buf_printf(&b, t->at == round(t->at) && fabs(t->at) < 1e15 ? " %s %.0f%s" : " %s %.4g%s",
-		t->is_at_most ? "≤" : "≥", t->at,
-		c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
+	ky_buf_puts(&b, t->is_at_most ? " ≤ " : " ≥ ");
+	put_bound(&b, t->at);
+	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
 	condition.n_brief = b.len;
 	condition.contrast *= t->a - t->b;
 	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * t->a, 100 * t->b);
@@ -275,9 +280,9 @@ static void add_threshold(struct ky_search *w, const struct ky_column *c, uint32
 	ky_search_add(w, condition, &b);
 }
 
-/* How much of the excess it explains to be on that side of the threshold, whatever the number. */
-static double explained_by_threshold(
-	struct ky_search *w, const struct ky_column *c, const struct threshold *t)
+/* How much of the excess it explains to be between these, whatever the number. */
+static double explained_between(
+	struct ky_search *w, const struct ky_column *c, double from, double to)
 {
 	bool *has = calloc(c->n + 1, sizeof(*has));
 	double explained = 0;
@@ -285,12 +290,117 @@ static double explained_by_threshold(
 	if (!has)
 		w->error = -ENOMEM;
 	for (size_t i = 0; has && i < c->n; i++)
-		has[i] = t->is_at_most ? c->numbers[i] <= t->at : c->numbers[i] >= t->at;
+		has[i] = c->numbers[i] >= from && c->numbers[i] <= to;
 	if (has)
 		explained = ky_column_explained_by(w, c, has);
 	free(has);
 	return explained;
 }
+
+static double explained_by_threshold(
+	struct ky_search *w, const struct ky_column *c, const struct threshold *t)
+{
+	return explained_between(
+		w, c, t->is_at_most ? -INFINITY : t->at, t->is_at_most ? t->at : INFINITY);
+}
+
+/* --- numbers in the middle --- */
+
+#define OF_TYPICAL	    4	/* times as bad as an affected one is good */
+#define MIN_IN_RANGE	    .8	/* part of the affected instances */
+#define MAX_RANGE	    .25 /* of that, the part of typical instances */
+#define MIN_RANGE_EXPLAINED .5
+
+struct range {
+	double from, to, a, b;
+};
+
+/* The range from one affected number to another, with most of these and fewest typical ones. */
+static struct range find_range(
+	const double *a, size_t na, const double *b, size_t nb, size_t n_affected, size_t n_typical)
+{
+	double sum = 0, most = 0, from = NAN;
+	struct range best = {0};
+
+	for (size_t i = 0, k = 0; i < na; i++) {
+		size_t first = k;
+
+		while (k < nb && b[k] < a[i])
+			k++;
+		sum -= OF_TYPICAL * (double)(k - first) / (double)n_typical;
+		if (sum <= 0) {
+			sum = 0;
+			from = a[i];
+		}
+		sum += 1 / (double)n_affected;
+		if (sum > most) {
+			most = sum;
+			best = (struct range){.from = from, .to = a[i]};
+		}
+	}
+	best.a = (double)(count_below(a, na, best.to, true) -
+			  count_below(a, na, best.from, false)) /
+		 (double)n_affected;
+	best.b = (double)(count_below(b, nb, best.to, true) -
+			  count_below(b, nb, best.from, false)) /
+		 (double)n_typical;
+	return best;
+}
+
+struct in_range {
+	const struct ky_search *w;
+	const struct ky_column *c;
+	const struct range *r;
+	uint32_t key;
+};
+
+static bool is_in_range(const void *arg, const struct ky_instance *i)
+{
+	const struct in_range *v = arg;
+	const struct ky_fact *fact = ky_instance_fact(i, v->key);
+	double number = fact ? ky_column_number(v->w, v->c, fact) : NAN;
+
+	return number >= v->r->from && number <= v->r->to;
+}
+
+static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct range *r, double explained)
+{
+	size_t na = w->f->affected.n, nt = w->d->group->n_typical;
+	double p = ky_stats_fisher(
+		(size_t)lround(r->a * (double)na), na, (size_t)lround(r->b * (double)nt), nt);
+	/* Both ends were chosen. */
+	struct ky_condition condition = ky_column_condition(c, p * (double)(na * na), explained);
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, "when ");
+	put_bound(&b, r->from);
+	ky_buf_puts(&b, " ≤ ");
+	ky_column_put(&b, w, c);
+	ky_buf_puts(&b, " ≤ ");
+	put_bound(&b, r->to);
+	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
+	condition.n_brief = b.len;
+	condition.contrast *= r->a - r->b;
+	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * r->a, 100 * r->b);
+	condition.has = ky_search_mark(w, is_in_range, &(struct in_range){w, c, r, key});
+	ky_search_add(w, condition, &b);
+}
+
+static int test_range(struct ky_search *w, const struct ky_column *c, uint32_t key, const double *a,
+	size_t na, const double *b, size_t nb)
+{
+	struct range r = find_range(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	double explained = r.a - r.b > 0 && r.b <= MAX_RANGE * r.a
+				   ? explained_between(w, c, r.from, r.to)
+				   : 0;
+
+	if (r.a >= MIN_IN_RANGE && explained >= MIN_RANGE_EXPLAINED)
+		add_range(w, c, key, &r, explained);
+	return w->error;
+}
+
+/* --- pauses --- */
 
 /*
  * After a pause, a connection may be closed, or memory cold. Pauses are no property of the
@@ -379,9 +489,11 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 				.is_at_most = t.is_at_most,
 				.at = t.at,
 				.contrast = t.a - t.b});
-	if (t.is_found && e.explained > .3 && explained_by_threshold(w, c, &t) >= .25)
+	if (t.is_found && e.explained > .3 && explained_by_threshold(w, c, &t) >= .25) {
 		add_threshold(w, c, key, &t, p, e.explained);
-	return w->error;
+		return w->error;
+	}
+	return test_range(w, c, key, a, na, b, nb);
 }
 
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)

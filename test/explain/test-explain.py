@@ -475,6 +475,16 @@ def test_smaller():
     check(Program(113, n=900).make(work_on_empty, fields), 'when query = ""')
 
 
+def test_middle():
+    """Numbers within a range are slow, and those on both sides are not."""
+    def fields(p, i):
+        return {"amount": p.r.randrange(10000), "user": p.r.randrange(5000)}
+
+    def work(p, i, f):
+        p.spend(900 if 4000 <= f["amount"] < 4600 else 30)
+    check(Program(120, n=900).make(work, fields), "when 40", " ≤ amount ≤ 45", "(100 %")
+
+
 def test_threshold():
     def work(p, i, f):
         p.spend(900 if f["size"] > 95 else 50)
