@@ -402,8 +402,14 @@ static void put_json_finding(struct ky_buf *b, const struct ky_explanation *e,
 	ky_buf_puts(b, "}}");
 }
 
+/* d may be NULL: nothing was compared. */
 static void put_json_groups(struct ky_buf *b, const struct ky_difference *d)
 {
+	if (!d) {
+		ky_buf_puts(b, ", \"slow\": {\"n\": 0, \"mean_ns\": 0, \"how\": \"\"}"
+			       ", \"typical\": {\"n\": 0, \"mean_ns\": 0}, \"extra_ns\": 0");
+		return;
+	}
 	ky_buf_printf(b,
 		", \"slow\": {\"n\": %.0f, \"mean_ns\": %.6f, \"how\": ", d->group->n_all_slow,
 		d->slow_ns);
@@ -450,8 +456,7 @@ void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 		v->n, v->n_unfinished, v->n_unbegun, v->n_lost, v->n_nested, v->n_instant,
 		verdicts[e->verdict]);
 	put_string(b, e->first_line);
-	if (d)
-		put_json_groups(b, d);
+	put_json_groups(b, d);
 	rest -= put_json_findings(b, e, d);
 	ky_buf_printf(b, ", \"rest_ns\": %.6f", rest);
 	if (ky_explanation_is_net(e))

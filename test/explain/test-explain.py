@@ -2661,6 +2661,7 @@ def test_functions():
 def test_too_few():
     out = explain(Program(28, n=7, threads=1).make(noise), "shop:checkout")
     assert out["verdict"] == "too-few" and "7 instances are too few to compare" in out["first_line"]
+    assert (out["slow"], out["typical"], out["extra_ns"]) == ({"n": 0, "mean_ns": 0, "how": ""}, {"n": 0, "mean_ns": 0}, 0), out
 
 
 def test_wrong_names():
