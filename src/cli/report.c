@@ -295,17 +295,15 @@ static void report_reach(const struct kymo_value *channel, uint64_t wanted_s)
 			wanted_s);
 }
 
-static void report_burst(struct cli *cli, const struct kymo_value *channel, uint64_t wanted_s)
+static void report_burst(struct cli *cli, const struct kymo_value *channel)
 {
 	bool overwrites = !strcmp(cli_member(cli, channel, "mode"), "overwrite");
-	uint64_t size = cli_number(channel, "num_subbuf") * cli_number(channel, "subbuf_size");
-	uint64_t burst = cli_number(channel, "burst_size");
 	char text[32];
 
-	if (burst > size && !strcmp(cli_member(cli, channel, "domain"), "user") &&
-		(!overwrites || wanted_s) && strcmp(cli_member(cli, channel, "buffers"), "thread"))
+	if (kymo_value_bool(kymo_value_get(channel, "grows")) &&
+		strcmp(cli_member(cli, channel, "buffers"), "thread"))
 		printf("    a buffer grows to at most %s %s\n",
-			cli_format_size(text, sizeof(text), burst),
+			cli_format_size(text, sizeof(text), cli_number(channel, "burst_size")),
 			overwrites ? "until it holds the seconds that are wanted"
 				   : "while the consumer is late");
 }
@@ -329,7 +327,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel, ui
 			? ""
 			: ", kernel events",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
-	report_burst(cli, channel, wanted_s);
+	report_burst(cli, channel);
 	report_files(channel);
 	report_blocking(kymo_value_get(channel, "blocking_timeout"));
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {

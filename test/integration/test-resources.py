@@ -454,6 +454,8 @@ def test_memory_that_is_not_overcommitted(k):
         k.kymo("stop", buffers)
         check_counts(k, trace, N)
         k.kymo("destroy", buffers)
+    k.record("emit:*")
+    check("grows to" not in k.kymo("status", "s").stdout, "status says that buffers grow")
 
 
 @without_sanitizers  # the sanitizer library must be loaded first

@@ -200,6 +200,7 @@ struct json_object *report_channel(const struct channel *c)
 	add_string(o, "name", c->name);
 	add_string(o, "domain", c->domain == DOMAIN_KERNEL ? "kernel" : "user");
 	add_bool(o, "enabled", c->enabled);
+	add_bool(o, "grows", c->domain == DOMAIN_USER && ring_sets_grow(c));
 	for (const struct option *option = channel_options; option->key; option++)
 		json_add(o, option_param(option, param), report_value(c, option));
 	ky_list_foreach (r, &c->rules, node)
