@@ -291,6 +291,22 @@ static int check_count(struct cli *cli)
 	return CLI_OK;
 }
 
+/*
+ * An empty argument names nothing, or even the working directory. Behind the first argument of
+ * `kymo record`, it belongs to another program.
+ */
+static int check_empty(struct cli *cli)
+{
+	const bool other_program = cli->command->mode == CLI_PARSE_UNTIL_ARG;
+
+	for (size_t i = 0; i < cli->args.n_pos && !(i && other_program); i++)
+		if (!*cli->args.pos[i])
+			return cli_usage(cli,
+				"argument %zu is empty: is a variable of the shell not set?",
+				i + 1);
+	return CLI_OK;
+}
+
 /* Runs cli->command with the arguments behind its name. */
 static int run_command(struct cli *cli, int argc, char **argv)
 {
@@ -309,6 +325,8 @@ static int run_command(struct cli *cli, int argc, char **argv)
 	if (cli_has(cli, "help"))
 		return cli_help(cli, c);
 	r = check_count(cli);
+	if (!r)
+		r = check_empty(cli);
 	return r ? r : c->run(cli);
 }
 

@@ -159,6 +159,11 @@ static int load_directory(
 
 	if (n < 0)
 		return cli_fail(cli, "failed", "%s: %s", dir, strerror(errno));
+	if (!n && !cli_has(cli, "missing")) {
+		free(names);
+		return cli_fail(cli, "not-found",
+			"%s has no file *.json: 'kymo save -o FILE' writes one", dir);
+	}
 	cli->printed = true; /* errors of files go to stderr only */
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];

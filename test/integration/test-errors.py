@@ -115,6 +115,13 @@ def test_usage(k):
     refused(k, "create", "--outptu=x", status=2, says=["--output"])
     refused(k, "enable-event", status=2)
     k.kymo("create", "s", "-o", k.traces / "s")
+    for args in (("destroy", ""), ("view", ""), ("recover", ""), ("enable-event", ""), ("record", "--", "")):
+        refused(k, *args, status=2, says=["argument 1 is empty"])
+    refused(k, "diff", "a", "", status=2, says=["argument 2 is empty"])
+    k.kymo("record", "--", "true", "")
+    (k.top / "profiles").mkdir()
+    refused(k, "load", k.top / "profiles", says=["has no file *.json"])
+    k.kymo("load", "--missing", k.top / "profiles")
     for size in ("0", "-1", "10x", "3T", ""):
         k.run([CLI, "enable-channel", "c", f"--subbuf-size={size}"], status=None)
         check(not k.kymo_json("status", "s")["session"]["channels"], f"a channel with --subbuf-size={size!r} was made")
