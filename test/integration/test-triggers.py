@@ -215,7 +215,7 @@ def test_refused(k):
     k.start_daemon()
     k.record()
     for when, do, status, words in (("foo", "notify", 2, "unknown condition 'foo'"), ("died", "nofity", 2, "unknown action 'nofity'"),
-            ("buffers > 80", "notify", 2, "buffers > 80%"), ("died", "run:true", 1, "--allow-commands")):
+            ("buffers > 80", "notify", 2, "buffers > 80%"), ("died", "run:true", 1, "--take-over --daemonize --allow-commands")):
         done = k.kymo("add-trigger", f"--when={when}", f"--do={do}", status=status)
         check(words in done.stderr, done.stderr)
     k.kymo("add-trigger", "--when=died", status=2)

@@ -142,7 +142,7 @@ const char *trigger_refusal(const struct session *s, const struct trigger_spec *
 	if (is_of_kernel(s, &spec->condition))
 		return "applications decide event(), and their events are called 'PROVIDER:NAME': events of the kernel do not meet it ('events/s > N' counts them)";
 	if (trigger_has_action(spec, DO_RUN) && !s->env->peers->allows_commands)
-		return "the session daemon runs no commands: start it with 'kymo-sessiond --allow-commands'";
+		return "the session daemon runs no commands: 'kymo-sessiond --take-over --daemonize --allow-commands' replaces it by one that does";
 	return NULL;
 }
 
