@@ -71,13 +71,15 @@ const char *cli_permission_denied(void)
 
 const char *cli_no_daemon(void)
 {
-	static char text[512];
+	const char *dir = secure_getenv("KYMO_RUNDIR");
+	static char text[PATH_MAX + 512];
 	char who[300];
 	bool kept_out = is_kept_out(who, sizeof(who));
 
 	snprintf(text, sizeof(text),
-		"no session daemon%s is running (start one with 'kymo create' or 'kymo-sessiond -d')%s%s",
-		kept_out ? " of this user" : "", kept_out ? "; the system's is for " : "",
+		"no session daemon%s is running%s%s%s (start one with 'kymo create' or 'kymo-sessiond -d')%s%s",
+		kept_out ? " of this user" : "", dir ? " in " : "", dir ?: "",
+		dir ? ", the KYMO_RUNDIR" : "", kept_out ? "; the system's is for " : "",
 		kept_out ? who : "");
 	return text;
 }

@@ -70,7 +70,7 @@ def checked(k, status, *args):
 
 
 def test_no_daemon(k):
-    check("no session daemon is running" in checked(k, 3), "not said that no daemon runs")
+    check(f"no session daemon is running in {k.rundir}, the KYMO_RUNDIR" in checked(k, 3), "not said that no daemon runs there")
     equal(metrics(k), {"kymo_up": [({}, 0)]}, "metrics without a daemon")
     check(not k.rundir.exists(), "a daemon was started")
     k.env["KYMO_RUNDIR"] = str(k.top / ("x" * 110))
