@@ -575,7 +575,7 @@ static int run_diff(struct cli *cli)
 	if (!r && !n_base && n != 2)
 		r = cli_usage(cli, "write BASE... -- NEW..., or two traces");
 	if (!r && n_base == n)
-		r = cli_usage(cli, "no trace stands behind --");
+		r = cli_usage(cli, "name the new traces behind --");
 	if (!r)
 		r = check_latencies(cli);
 	if (!r)

@@ -182,8 +182,9 @@ static int add_function(struct cli *cli, const struct target *t, const struct el
 	if (r == -ENOENT)
 		code = no_function(cli, t, e);
 	else if (r == -ERANGE)
-		code = cli_fail(cli, "not-found", "%s: function '%s' has no byte %llu", t->path,
-			t->symbol, (unsigned long long)t->offset);
+		code = cli_fail(cli, "not-found",
+			"%s: offset %llu is behind the end of function '%s'", t->path,
+			(unsigned long long)t->offset, t->symbol);
 	else if (r == -ENOTUNIQ)
 		code = cli_fail(cli, "unsupported",
 			"%s has several functions '%s': an offset would be right for one of them only",

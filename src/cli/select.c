@@ -388,7 +388,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	ky_query_init(q, reader);
 	if ((s->begin.kind && !resolve_limit(s->begin, reader, &q->select.from_ns)) ||
 		(s->end.kind && !resolve_limit(s->end, reader, &q->select.to_ns)))
-		return cli_usage(cli, "there is no such time as --begin or --end say");
+		return cli_usage(
+			cli, "--begin or --end is a time that does not exist: write another one");
 	if (s->events)
 		r = ky_query_events(q, s->events);
 	if (r == -EINVAL)

@@ -174,7 +174,8 @@ void shipping_report(struct cli *cli, const char *trace)
 	if (*f.trouble)
 		printf("; %s, since %s%s", cli_safe(cli, f.trouble), when,
 			f.runs ? ", trying again" : "");
-	puts(f.runs ? "" : "; no 'kymo ship' runs: the same command goes on");
+	puts(f.runs ? ""
+		    : "; no 'kymo ship' runs: run it again with the same URL, and it continues");
 }
 
 void shipping_add(struct kymo_value *to, const char *trace)

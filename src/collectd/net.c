@@ -322,7 +322,7 @@ static void net_start(struct ky_loop *loop)
 		close_all();
 		ky_warning(
 			"cannot watch for changes of network addresses and flags (%s): only those "
-			"that are there are recorded, when a session starts",
+			"that exist when a session starts are recorded",
 			strerror(-ret));
 	}
 }

@@ -93,8 +93,8 @@ void uevents_start(struct ky_loop *loop, const struct provider *const *wanted, s
 		ret = open_monitor(loop);
 	if (ret < 0)
 		ky_warning(
-			"cannot watch for changes of devices and virtual machines (%s): only those that are "
-			"there are recorded, when a session starts",
+			"cannot watch for changes of devices and virtual machines (%s): only those that "
+			"exist when a session starts are recorded",
 			strerror(-ret));
 }
 

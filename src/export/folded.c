@@ -354,7 +354,7 @@ const char *ky_folded_why_none(const struct ky_folded *f, enum ky_stacks stacks)
 	if (f->has_spans || stacks == KY_STACKS_SPANS)
 		return "there is no span that ended: <kymo/span.h> makes them (kymo_span)";
 	if (f->has_calls)
-		return "no event has a call stack: programs need frame pointers (-fno-omit-frame-pointer)";
+		return "no event has a call stack: CPU samples need a program that runs on a CPU for more than a moment, and -t callstack needs frame pointers (-fno-omit-frame-pointer)";
 	return "there are neither spans (kymo_span of <kymo/span.h>) nor call stacks (kymo record -t callstack)";
 }
 

@@ -144,11 +144,12 @@ static int get_segment(struct trace *t, size_t number, const struct kymo_value *
 	n = natsMsg_GetDataLength(msg);
 	if (n < (int)SEGMENT_HEAD || segment_decode(data, &s) < 0 || s.type != SEGMENT_DATA ||
 		s.length != (uint32_t)n - SEGMENT_HEAD)
-		return fail_trace(t, -EPROTO, "what it has stored is no segment");
+		return fail_trace(t, -EPROTO, "the host has stored a message that is no segment");
 	if (s.offset > size_of(t, text_of(file, "path")))
 		return 0; /* what belongs before it is lost, or was shipped once more, behind it */
 	if (s.raw > number_of(file, "size") - s.offset)
-		return fail_trace(t, -EPROTO, "it has stored more of %s than its manifest says",
+		return fail_trace(t, -EPROTO,
+			"the host has stored more of %s than its manifest says",
 			text_of(file, "path"));
 	s.file = t->receiver.n_paths - 1;
 	return receive_segment(t, &s, data + SEGMENT_HEAD);
@@ -405,8 +406,8 @@ static int get_session(struct part *p, int dir)
 	int r;
 
 	if (!kymo_reply_ok(s) && *kymo_reply_error(s)) {
-		fleet_warn(
-			"%s/%s is not in it: %s", p->host, text_of(s, "name"), kymo_reply_error(s));
+		fleet_warn("%s/%s is not in the snapshot: %s", p->host, text_of(s, "name"),
+			kymo_reply_error(s));
 		return 0;
 	}
 	receiver_init(&t.receiver, dir);
@@ -487,7 +488,7 @@ static int wait_manifest(struct part *p)
 		natsMsg_Destroy(s.msg);
 		s.msg = NULL;
 		now = ky_clock_ns(CLOCK_MONOTONIC);
-		snprintf(p->why, sizeof(p->why), "it has not shipped all of it");
+		snprintf(p->why, sizeof(p->why), "the host has not shipped all of it");
 		if (now >= p->fetch->end_ns) {
 			if (r && r != -ENOENT)
 				snprintf(p->why, sizeof(p->why), "%s", l->why);
@@ -631,7 +632,8 @@ static void report_missing(const struct fetch *f, const struct hosts *in)
 	for (size_t i = 0; i < kymo_value_count(hosts); i++) {
 		h = kymo_value_at(hosts, i);
 		if (!kymo_reply_ok(h) && !is_in(in, text_of(h, "host")))
-			fleet_warn("%s is not in it: %s", text_of(h, "host"), kymo_reply_error(h));
+			fleet_warn("%s is not in the snapshot: %s", text_of(h, "host"),
+				kymo_reply_error(h));
 	}
 }
 

@@ -462,7 +462,8 @@ static int run_sessions(struct fleet *f, const char *what)
 		return fleet_fail(f, "%s", f->link.why);
 	if (is_snapshot && !f->result)
 		put_snapshot(f, id);
-	return n_bad ? fleet_fail(f, "%zu of %zu hosts did not do it", n_bad, f->hosts.n)
+	return n_bad ? fleet_fail(f, "%zu of %zu hosts did not carry out the request", n_bad,
+			       f->hosts.n)
 		     : FLEET_OK;
 }
 

@@ -38,7 +38,7 @@ static void end_period(struct live_server *s)
 	char text[80];
 
 	if (s->n_sent_away > SENT_AWAY_MAX) {
-		snprintf(text, sizeof(text), "%u more viewers were sent away",
+		snprintf(text, sizeof(text), "%u more viewers were disconnected",
 			s->n_sent_away - SENT_AWAY_MAX);
 		s->report(s, text);
 	}
@@ -56,7 +56,7 @@ static void report_sent_away(struct live_server *s, const char *why)
 	}
 	if (++s->n_sent_away > SENT_AWAY_MAX)
 		return;
-	snprintf(text, sizeof(text), "a viewer was sent away: %s", why);
+	snprintf(text, sizeof(text), "a viewer was disconnected: %s", why);
 	s->report(s, text);
 }
 

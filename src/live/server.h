@@ -13,7 +13,7 @@
 struct live_server {
 	struct live *live; /* borrowed */
 	int listener;	   /* borrowed */
-	/* Called with one line for the user: why a viewer was sent away, what it was not shown. */
+	/* Called with one line for the user: why a viewer was disconnected, or what it lacks. */
 	void (*report)(struct live_server *s, const char *text);
 	void *context;
 	/* Of one period, so that connections without end do not fill the user's screen or disk. */

@@ -215,7 +215,7 @@ def test_hosts(k):
         made = fleet.json("snapshot", PATIENT, status=1)
         equal({h["host"]: h.get("error") for h in made["hosts"]}, {"web1": None, "db1": "its agent has not announced itself"}, "outcomes")
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "got", PATIENT)
-        equal(done.stderr, "kymo: db1 is not in it: its agent has not announced itself\n", "an absent host in a snapshot")
+        equal(done.stderr, "kymo: db1 is not in the snapshot: its agent has not announced itself\n", "an absent host in a snapshot")
         identity = fleet.config("db1").parent
         identity.rename(k.top / "db1")
         equal([h["host"] for h in fleet.json("hosts", PATIENT)["hosts"]], ["web1"], "hosts without the one that was removed")
@@ -254,7 +254,7 @@ def test_start_stop(k):
         web.record("other", "-o", k.traces / "other")
         done = fleet.kymo("stop", "other", PATIENT, status=1)
         equal(done.stdout, "db1: there is no session 'other': 'kymo list' shows them\nweb1: done\n", "a session of one host")
-        equal(done.stderr, "kymo: 1 of 2 hosts did not do it\n", "its error")
+        equal(done.stderr, "kymo: 1 of 2 hosts did not carry out the request\n", "its error")
         db.kill_agent()
         equal(fleet.hurried("stop", "flight")["db1"]["error"], "no answer", "a host without an agent")
         fleet.kymo("stop", "../flight", status=2)
@@ -341,11 +341,11 @@ def test_snapshot_of_few(k):
         equal({h["host"]: (h.get("error"), h["ships"]) for h in made["hosts"]}, {"web1": (None, True), "db1": (lacks, False)}, "outcomes")
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "one", PATIENT)
         check(done.stdout.endswith(f"\n{EVENTS['web1']} events of 1 host in {k.top / 'one'}\n"), done.stdout)
-        equal(done.stderr, f"kymo: db1 is not in it: {lacks}\n", "a host without the session")
+        equal(done.stderr, f"kymo: db1 is not in the snapshot: {lacks}\n", "a host without the session")
         fleet.hosts[0].record("empty", "--snapshot", "-o", k.traces / "empty")
         made = fleet.json("snapshot", "other", "flight", "empty", PATIENT, status=1)
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "both", PATIENT)
-        equal(done.stderr, "".join(f"kymo: db1/{name} is not in it: {lacks.replace('other', name)}\n" for name in ("other", "empty")),
+        equal(done.stderr, "".join(f"kymo: db1/{name} is not in the snapshot: {lacks.replace('other', name)}\n" for name in ("other", "empty")),
             "a host without two of the sessions")
         check("web1/empty: 0 events, 0 discarded\n" in done.stdout, done.stdout)
         equal([p.name for p in (k.top / "both" / "db1").iterdir()], ["flight"], "its sessions")

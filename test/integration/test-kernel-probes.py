@@ -242,7 +242,7 @@ def test_refused(k):
         ("--userspace-probe=/no/such:main", "/no/such: No such file"),
         ("--userspace-probe=main", "'main' is not a place of a program"),
         *((f"--userspace-probe={PROBED}:main+{bad}", "is not a place of a program") for bad in ("", "x", "-1", " 4", "+4", "9" * 30)),
-        (f"--userspace-probe={PROBED}:main+0x10000", "function 'main' has no byte 65536"),
+        (f"--userspace-probe={PROBED}:main+0x10000", "offset 65536 is behind the end of function 'main'"),
     ]
     if not (TRACING / "kprobe_events").exists():
         refused.append(("--probe=do_nothing", "this kernel has no probes of itself (CONFIG_KPROBE_EVENTS)"))

@@ -81,7 +81,9 @@ static int make_directory(const struct rundir *r)
 		if (errno == EEXIST)
 			return check_directory(r);
 		return log_path_error(-errno, r->path, "cannot make run directory",
-			errno == ENOENT ? " (its parent does not exist)" : "");
+			errno == ENOENT
+				? " (its parent does not exist): create it, or set KYMO_RUNDIR"
+				: "");
 	}
 	if (chmod(r->path, mode) < 0)
 		return log_path_error(-errno, r->path, "cannot set the mode of run directory", "");
