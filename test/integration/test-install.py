@@ -114,6 +114,9 @@ def test_manual_and_removal(k):
     equal(re.findall(r"^\.Pa (?!share/doc/)[^\s*]+\.(?:md|json)\b.*", text, re.MULTILINE), [], "documents without the place of their installation")
     for page in re.findall(r"^\.Pa share/(doc/\S+)", text, re.MULTILINE):
         check((PREFIX / "share" / page).is_file(), f"{page}, of which a manual page speaks, is not installed")
+    for page in (SOURCE / "docs" / "guide").glob("*.md"):
+        for name in re.findall(r"\bexamples/\S+\.c", page.read_text()):
+            check((PREFIX / "share" / "doc" / "kymo" / name).is_file(), f"{name}, which {page.name} compiles, is not installed")
     check((PREFIX / "share" / "bash-completion" / "completions" / "kymo").is_file(), "no completion")
     k.run(["make", "-C", SOURCE, f"BUILD={INSTALLED}", "uninstall"], env={"PATH": os.environ["PATH"]})
     equal([p for p in PREFIX.rglob("*") if not p.is_dir()], [], "files that are left")
