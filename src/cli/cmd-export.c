@@ -167,7 +167,7 @@ const struct cli_command cmd_export = {
 	.details =
 		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
 		"otlp (protobuf for OpenTelemetry: spans with W3C identifiers, and spans inside them),\n"
-		"clickhouse (rows of JSON for ClickHouse: docs/export.md has the table),\n"
+		"clickhouse (rows of JSON for ClickHouse: share/doc/kymo/export.md has the table),\n"
 		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
 		"with -e and one name, one file), folded (stacks of spans, or call stacks, for\n"
 		"flame graphs), or ctf (the selected events as a trace: a new directory).\n"
