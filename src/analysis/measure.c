@@ -97,8 +97,8 @@ static bool want_event(uint8_t *want, const struct ky_query *q, const char *name
 	return any;
 }
 
-static int bind_latency(
-	struct ky_latency *l, uint8_t *want, const struct ky_query *q, char *why, size_t why_size)
+static int bind_latency(struct ky_latency *l, uint8_t *want, const struct ky_query *q,
+	const char **ret_unknown, char *why, size_t why_size)
 {
 	const char *missing = NULL;
 	int r;
@@ -109,6 +109,7 @@ static int bind_latency(
 		missing = l->end;
 	if (missing) {
 		snprintf(why, why_size, "no event '%s' is in the trace or selected", missing);
+		*ret_unknown = missing;
 		return -ENOENT;
 	}
 	r = ky_spans_begin(&l->spans, q->reader);
@@ -122,7 +123,7 @@ static int bind_latency(
 		snprintf(why, why_size, "bad list of fields '%s'", l->key);
 	else if (r == -ENOENT)
 		snprintf(why, why_size, "no event of the trace has a field or context '%s'",
-			l->keys.unknown);
+			*ret_unknown = l->keys.unknown);
 	return r;
 }
 
@@ -148,8 +149,8 @@ static bool add_types(struct ky_field_values *f, const struct ky_field_ref *ref)
 	return any;
 }
 
-static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_query *q, char *why,
-	size_t why_size)
+static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_query *q,
+	const char **ret_unknown, char *why, size_t why_size)
 {
 	const struct ky_trace_reader *reader = q->reader;
 	bool any = false;
@@ -171,6 +172,7 @@ static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_
 	if (any)
 		return 0;
 	snprintf(why, why_size, "no event that is selected has a field '%s' of numbers", f->field);
+	*ret_unknown = f->field;
 	return -ENOENT;
 }
 
@@ -326,9 +328,9 @@ int ky_measures_bind(
 
 	why[0] = '\0';
 	for (size_t i = 0; i < m->n_latencies && !r; i++)
-		r = bind_latency(&m->latencies[i], want, q, why, why_size);
+		r = bind_latency(&m->latencies[i], want, q, &m->unknown, why, why_size);
 	for (size_t i = 0; i < m->n_fields && !r; i++)
-		r = bind_field(&m->fields[i], want, q, why, why_size);
+		r = bind_field(&m->fields[i], want, q, &m->unknown, why, why_size);
 	return r;
 }
 

@@ -54,6 +54,7 @@ struct ky_measures {
 	struct ky_field_values *fields; /* owned */
 	size_t n_fields;
 	struct ky_totals totals; /* of all that was read */
+	const char *unknown;	 /* borrowed: the name that no event has, after -ENOENT */
 };
 
 /*

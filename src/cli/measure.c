@@ -2,6 +2,7 @@
 #include "cli/measure.h"
 
 #include "cli/progress.h"
+#include "cli/select.h"
 
 #include <inttypes.h>
 
@@ -448,6 +449,7 @@ int measure_run(struct cli *cli, const struct ky_query *query,
 {
 	struct ky_measures m = {0};
 	char why[256] = "";
+	const char *near = NULL;
 	size_t n_hists;
 	int r = add_latencies(cli, &m);
 
@@ -459,8 +461,12 @@ int measure_run(struct cli *cli, const struct ky_query *query,
 	if (!r) {
 		r = ky_measures_collect(&m, query, options, why, sizeof(why));
 		cli_progress_end(cli);
+		if (m.unknown)
+			near = cli_near_field(
+				query->reader, m.unknown, cli_near_event(query->reader, m.unknown));
 		if (r < 0)
-			r = cli_fail(cli, "failed", "%s", why[0] ? why : strerror(-r));
+			r = cli_fail(cli, "failed", "%s%s%s%s", why[0] ? why : strerror(-r),
+				near ? ": did you mean '" : "", near ?: "", near ? "'?" : "");
 		else if (cli->json)
 			r = print_json(cli, &m, path, n_hists);
 		else

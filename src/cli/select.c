@@ -351,27 +351,38 @@ static void warn_lacking(struct cli *cli, const struct ky_trace_reader *reader, 
 			field, field);
 }
 
+const char *cli_near_event(const struct ky_trace_reader *reader, const char *name)
+{
+	const char *near = NULL;
+
+	for (size_t i = 0; i < reader->n_classes; i++) {
+		const char *const names[] = {reader->classes[i]->name, near, NULL};
+
+		near = cli_nearest(name, names);
+	}
+	return near;
+}
+
 /* Warns of a name that no event of the trace has. Of patterns, it is not known what they mean. */
 static void warn_no_event(struct cli *cli, const struct ky_trace_reader *reader, const char *name)
 {
-	const char *near = NULL;
+	const char *near = cli_near_event(reader, name), *longer = NULL;
 	size_t n = strlen(name);
 
 	if (strpbrk(name, ",*?![\\"))
 		return;
 	for (size_t i = 0; i < reader->n_classes; i++) {
-		const char *const names[] = {reader->classes[i]->name, near, NULL};
+		const char *other = reader->classes[i]->name;
 
-		if (!strcmp(names[0], name))
+		if (!strcmp(other, name))
 			return;
-		if (!strncmp(names[0], name, n) && names[0][n] == '_') {
-			cli_warn(cli, "no event is named '%s': -e '%s_*' selects those of a span",
-				name, name);
-			return;
-		}
-		near = cli_nearest(name, names);
+		if (!strncmp(other, name, n) && other[n] == '_')
+			longer = other;
 	}
-	if (reader->n_classes)
+	if (longer)
+		cli_warn(cli, "no event is named '%s': -e '%s_*' selects '%s' and its like", name,
+			name, longer);
+	else if (reader->n_classes)
 		cli_warn(cli, "no event of the trace is named '%s'%s%s%s", name,
 			near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

@@ -55,6 +55,7 @@ int cli_select_parse(struct cli *cli, struct cli_selection *s);
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query);
 /* The name most like this one, of the trace's fields and contexts, and near; NULL: none is. */
+const char *cli_near_event(const struct ky_trace_reader *reader, const char *name);
 const char *cli_near_field(
 	const struct ky_trace_reader *reader, const char *name, const char *near);
 #define CLI_MEMBERS_TEXT 512

@@ -277,10 +277,13 @@ def test_unknown_field(k):
     check("field or context 'span_tip': did you mean 'span_tid'?" in said, f"view says {said!r}")
     said = k.kymo("stat", trace, "--latency=s:outer", status=2).stderr
     check("'kymo stat TRACE' shows how long spans took" in said, f"stat says {said!r}")
+    for option, name in (("--latency=s:outer_begim..s:outer_end", "s:outer_begin"), ("--latency=s:outer_begin..s:outer_end,key=span_tip", "span_tid"), ("--hist=span_tip", "span_tid")):
+        said = k.kymo("stat", trace, option, status=1).stderr
+        check(f": did you mean '{name}'?" in said, f"stat {option} says {said!r}")
     said = k.kymo("view", trace, "-e", "s:outer_begim").stderr
     check("no event of the trace is named 's:outer_begim': did you mean 's:outer_begin'?" in said, said)
     said = k.kymo("view", trace, "-e", "s:outer").stderr
-    check("no event is named 's:outer': -e 's:outer_*' selects those of a span" in said, said)
+    check("no event is named 's:outer': -e 's:outer_*' selects 's:outer_end' and its like" in said, said)
     check(not k.kymo("view", trace, "-e", "s:outer_begin").stderr, "an event that is there")
 
 
