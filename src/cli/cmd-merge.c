@@ -37,11 +37,12 @@ struct merge {
 	struct clock_note note;
 	bool is_measured; /* bounds of the clocks are known from when the traces were fetched */
 	uint64_t n_pairs;
-	size_t n_made; /* directories of traces in the output */
+	size_t n_made;	    /* directories of traces in the output */
+	const char *output; /* borrowed */
 	/* while a trace is copied */
 	const struct input *input;
 	int from, to;
-	char why[PATH_MAX + 256];
+	char why[2 * PATH_MAX + 256];
 };
 
 // ---- names
@@ -285,7 +286,8 @@ static int copy_file(void *context, const char *path)
 	else
 		r = is_metadata ? copy_metadata(m, from, to) : copy_bytes(from, to);
 	if (r < 0)
-		snprintf(m->why, sizeof(m->why), "%s/%s: %s", m->input->path, path,
+		snprintf(m->why, sizeof(m->why), "cannot copy %s/%s to %s: %s", m->input->path,
+			path, m->output,
 			is_metadata && r == -EINVAL
 				? "this metadata was not written by Kymo; if the clocks agree, all other commands read several traces as one"
 			: r == -ERANGE ? "its clock would be before 1970"
@@ -301,11 +303,13 @@ static int copy_trace(struct merge *m, int dir, const struct input *in)
 	if (from < 0)
 		return cli_fail(m->cli, "failed", "%s: %s", in->path, strerror(errno));
 	if (mkdirat(dir, in->name, 0777) < 0)
-		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
+		return cli_fail(
+			m->cli, "failed", "%s/%s: %s", m->output, in->name, strerror(errno));
 	m->n_made++;
 	to = openat(dir, in->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0)
-		return cli_fail(m->cli, "failed", "%s: %s", in->name, strerror(errno));
+		return cli_fail(
+			m->cli, "failed", "%s/%s: %s", m->output, in->name, strerror(errno));
 	m->input = in;
 	m->from = from;
 	m->to = to;
@@ -346,8 +350,9 @@ static void remove_copies(const struct merge *m, const char *output)
 	}
 }
 
-static int copy_all(struct merge *m, const char *output)
+static int copy_all(struct merge *m)
 {
+	const char *output = m->output;
 	const bool is_new = !mkdir(output, 0777);
 	_cleanup_close_ int dir = -1;
 	int code = CLI_OK;
@@ -410,11 +415,13 @@ static int report_offsets(const struct merge *m)
 
 static int run_merge(struct cli *cli)
 {
-	struct merge m = {.cli = cli, .n = cli->args.n_pos, .note = {.source = "recorded"}};
-	const char *output = cli_get(cli, "output");
+	struct merge m = {.cli = cli,
+		.n = cli->args.n_pos,
+		.note = {.source = "recorded"},
+		.output = cli_get(cli, "output")};
 	int code;
 
-	if (!output)
+	if (!m.output)
 		return cli_usage(cli, "the output is missing: -o DIR");
 	if (m.n > OFFSETS_MAX)
 		return cli_usage(cli, "at most %u traces can be merged", OFFSETS_MAX);
@@ -427,7 +434,7 @@ static int run_merge(struct cli *cli)
 	if (!code)
 		code = measure_offsets(&m);
 	if (!code)
-		code = copy_all(&m, output);
+		code = copy_all(&m);
 	if (!code)
 		code = report_offsets(&m);
 	free(m.inputs);

@@ -94,7 +94,10 @@ static int fail_sql(struct session *s)
 	if (!strncmp(message, "no such column", strlen("no such column")))
 		return cli_fail(
 			s->cli, "failed", "sql: %s: 'kymo sql .schema' lists them", message);
-	if (strstr(message, "\":"))
+	if (!strncmp(message, "no such table", strlen("no such table")))
+		return cli_fail(
+			s->cli, "failed", "sql: %s: 'kymo sql .tables' lists them", message);
+	if (strstr(message, "near \":"))
 		return cli_fail(s->cli, "failed",
 			"sql: %s: write names with a colon in double quotes, as \"libc:malloc\"",
 			message);

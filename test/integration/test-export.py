@@ -352,6 +352,8 @@ def test_sqlite(k):
         done = k.kymo("export", trace, "--to=sqlite", "-o", k.top / "x.db", status=None)
         if "has no SQLite" in done.stderr:
             raise kymotest.Skip("this build has no SQLite (libsqlite3-dev)")
+        said = k.kymo("export", trace, "--to=sqlite", "-o", k.top / "none" / "x.db", status=1).stderr
+        check("none/x.db: unable to open" in said, said)
         db = sqlite3.connect(export(k, trace, "sqlite"))
         for statement in SQL:
             wanted = [tuple(row) for row in k.kymo_json("sql", trace, statement)["rows"]]

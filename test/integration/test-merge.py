@@ -159,7 +159,7 @@ def test_failed(k):
     empty.mkdir()
     for out in (empty, k.top / "new"):
         said = k.kymo("merge", *traces, "-o", out, status=1).stderr
-        check("not written by Kymo" in said, said)
+        check(f" to {out}: this metadata was not written by Kymo" in said, said)
     equal((list(empty.iterdir()), (k.top / "new").exists()), ([], False), "copies")
     metadata.write_text(right)
     order_of(merged(k, traces, [], "new")[0])

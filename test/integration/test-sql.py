@@ -315,7 +315,7 @@ def test_errors(k):
     have_sqlite(k)
     trace = answers.hostile(k.top / "trace")
     for statement, wanted in (("SELECT * FROM evnts", 'did you mean "events"'), ("SELECT * FROM a:empty", "in double quotes"),
-        ("SELECT nosuch FROM events", "no such column: nosuch"), ("SELEC 1", "syntax error")):
+        ("SELECT nosuch FROM events", "no such column: nosuch"), ("SELEC 1", "syntax error\n"), ("SELECT * FROM bananas", "'kymo sql .tables' lists them")):
         check(wanted in k.kymo("sql", trace, statement, status=1).stderr, statement)
     check('"events"(' in k.kymo("sql", trace, ".schema events").stdout and "events" in k.kymo("sql", trace, ".tables").stdout, "lists")
     check("'kymo sql .schema'" in k.kymo("sql", trace, "SELECT nosuch FROM events", status=1).stderr, "where the columns are")
