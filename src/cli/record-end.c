@@ -62,20 +62,17 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 		fputs("  its programs have no event of such a level, or none at all: without --loglevel all are recorded\n",
 			stderr);
 	else if (cli_get(rec->cli, "with"))
-		fputs("  no such event came from the libraries of --with: the programs have none, or could not get the libraries (static, setuid, environment dropped)\n",
+		fputs("  the libraries of --with recorded nothing: the programs made no such call, or did not load the libraries (they are static or setuid, or ran without the environment)\n",
 			stderr);
 	else if (cli_get(rec->cli, "event") && !strncmp(cli_get(rec->cli, "event"), "kymo_", 5))
 		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
 			stderr);
 	else if (cli_get(rec->cli, "event"))
-		fputs("  its programs have no event that matches --event, 'PROVIDER:NAME' with '*' for any letters: without it all are recorded, and 'kymo "
-		      "stat' shows their names\n",
+		fputs("  its programs have no event that matches --event: write PROVIDER:NAME, where '*' is any text; without --event, all events are recorded, and 'kymo stat' shows their names\n",
 			stderr);
 	else
-		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that "
-		      "any program makes, '--with=libc'\n"
-		      "  or they are static or setuid, find no libkymo of their kind, started when the command had ended, or run "
-		      "as another user, whom only root's 'kymo create' records\n",
+		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that any program makes: --with=libc\n"
+		      "  if they have events: programs that are static or setuid, find no libkymo of their ABI, or start after the command has ended are not recorded; those of other users only by root's 'kymo create'\n",
 			stderr);
 }
 

@@ -49,6 +49,6 @@ const char *cli_member(struct cli *cli, const struct kymo_value *object, const c
  * event, or by threads' buffers, at no cost.
  */
 #define CLI_OWNER_HINT                                                                             \
-	"events name their process and thread with 'kymo add-context -t vpid -t vtid', or in channels made with --buffers=thread"
+	"to have the process and thread of each event: 'kymo add-context -t vpid -t vtid', or a channel with --buffers=thread"
 
 #endif
