@@ -229,11 +229,20 @@ def test_html(k):
     check("```" not in text, "a block that is not understood")
 
 
+def anchors_of(page):
+    """The names by which links reach the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links(k):
-    """Each link of the documents to a file of the tree leads somewhere."""
-    for page in [SOURCE / "README.md", *(SOURCE / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-            check("://" in target or (page.parent / target).exists(), f"{page.relative_to(SOURCE)}: {target} does not exist")
+    """Each link of the documents leads to a file of the tree and, with '#', to a heading of it."""
+    for page in [*SOURCE.glob("*.md"), *(SOURCE / "docs").rglob("*.md")]:
+        for name, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
+            target = page.parent / name if name else page
+            where = f"{page.relative_to(SOURCE)}: {name}#{anchor}"
+            check("://" in name or target.exists(), f"{where}: there is no such file")
+            check(not anchor or "://" in name or target.suffix != ".md" or anchor in anchors_of(target), f"{where}: there is no such heading")
 
 
 kymotest.main()
