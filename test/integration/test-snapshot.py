@@ -378,7 +378,7 @@ def test_seconds(k):
     size, burst = 8 << 10, 256 << 10
     k.start_daemon()
     for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "is not a number of seconds"),
-            (("--snapshot", "--seconds=5m"), "is not a number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 at most"),
+            (("--snapshot", "--seconds=5m"), "is not a number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 seconds at most"),
             (("--snapshot", "--seconds=5", f"--shm-path={k.top}/shm"), "buffers in files do not grow")):
         check(words in k.kymo("create", "bad", *args, status=2).stderr, f"{args}")
     k.kymo("create", "s", "--snapshot", "--seconds=3600", "-o", k.traces / "s")

@@ -209,13 +209,13 @@ enum outcome run_enable_rotation(struct request *r)
 	if (timer_us && (timer_us < ROTATION_TIMER_MIN_US || timer_us > ROTATION_TIMER_MAX_US))
 		return request_refuse(r, "usage",
 			"a rotation every %" PRIu64
-			" us is not possible: from %u us, which is a millisecond, to a year",
-			timer_us, ROTATION_TIMER_MIN_US);
+			" us is not possible: the period can be from 1ms to a year (8760h)",
+			timer_us);
 	if (max_disk && max_disk < MAX_DISK_MIN)
 		return request_refuse(r, "usage",
 			"a trace of at most %" PRIu64
-			" bytes is not possible: from %u, which is 1M",
-			max_disk, MAX_DISK_MIN);
+			" bytes is not possible: the least size is 1M",
+			max_disk);
 	if (check_room(r, request_bytes(r, "keep_free")) == REFUSED)
 		return REFUSED;
 	return set_schedule(r, &schedule);

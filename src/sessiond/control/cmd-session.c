@@ -273,7 +273,9 @@ static enum outcome create_requested(struct request *r)
 		return request_refuse(
 			r, "usage", "buffers in files do not grow: give their size, not 'seconds'");
 	if (spec.seconds > SECONDS_MAX)
-		return request_refuse(r, "usage", "'seconds': %u at most", SECONDS_MAX);
+		return request_refuse(r, "usage",
+			"a flight recorder can hold %u seconds at most, which is a week",
+			SECONDS_MAX);
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
 		return request_refuse(r, "usage",
 			"'%s' is not the clock of a session of this daemon", spec.clock);
