@@ -53,7 +53,9 @@ static void put_row(struct ky_buf *b, struct ky_scan *scan, const struct ky_tabl
 /* A file for each table. */
 struct csv {
 	const struct ky_tables *tables;
-	char **paths; /* owned, by table */
+	char **paths;	  /* owned, by table */
+	bool *is_written; /* owned, by table */
+	bool is_new;	  /* the directory */
 	struct ky_out_room room;
 	bool is_asked; /* by name: there is a file even without a row */
 };
@@ -109,6 +111,7 @@ static int write_some(struct csv *c, size_t first, size_t *ret_n)
 	for (size_t i = 0; files && i < *ret_n; i++) {
 		e = files[i].is_open ? ky_out_close(&files[i].out, !r) : 0;
 		r = r ? r : e;
+		c->is_written[first + i] = files[i].is_open && !r;
 	}
 	free(files);
 	ky_scan_close(scan);
@@ -160,8 +163,10 @@ static char *make_unique_path(
 static int write_tables(struct csv *c, const char *dir)
 {
 	const struct ky_tables *t = c->tables;
-	int r = mkdir(dir, 0777) < 0 && errno != EEXIST ? -errno : 0;
+	int r;
 
+	c->is_new = !mkdir(dir, 0777);
+	r = c->is_new || errno == EEXIST ? 0 : -errno;
 	for (size_t i = 0; i < t->n && !r; i++) {
 		c->paths[i] = make_unique_path(c->paths, dir, t, i);
 		r = c->paths[i] ? 0 : -ENOMEM;
@@ -170,6 +175,16 @@ static int write_tables(struct csv *c, const char *dir)
 		if (t->tables[i].kind != KY_TABLE_EVENTS)
 			r = write_some(c, i, &n);
 	return r;
+}
+
+/* After a failure: a directory with a part of the tables would look like a whole export. */
+static void remove_written(const struct csv *c, const char *dir)
+{
+	for (size_t i = 0; i < c->tables->n; i++)
+		if (c->is_written[i])
+			unlink(c->paths[i]);
+	if (c->is_new)
+		rmdir(dir);
 }
 
 /* Writes the one name of events that is selected. */
@@ -216,11 +231,15 @@ int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 		return -EINVAL;
 	}
 	c.paths = calloc(t->n, sizeof(*c.paths));
-	if (!c.paths)
-		return -ENOMEM;
-	r = only == KY_NO_TABLE ? write_tables(&c, path) : write_only(&c, only, path);
-	for (size_t i = 0; i < t->n; i++)
+	c.is_written = calloc(t->n, sizeof(*c.is_written));
+	r = !c.paths || !c.is_written ? -ENOMEM
+	    : only == KY_NO_TABLE     ? write_tables(&c, path)
+				      : write_only(&c, only, path);
+	if (r && c.is_written)
+		remove_written(&c, path);
+	for (size_t i = 0; c.paths && i < t->n; i++)
 		free(c.paths[i]);
 	free(c.paths);
+	free(c.is_written);
 	return r;
 }
