@@ -108,7 +108,7 @@ static void choose_show(const struct show_choice *c, struct ky_node *n, const ch
 		n->is_number = !n->show;
 	}
 	for (uint32_t i = 0; i < n->n && n->kind != KY_NODE_INT; i++)
-		choose_show(c, &n->children[i], is_list(n) ? name : n->children[i].name);
+		choose_show(c, &n->children[i], ky_node_is_list(n) ? name : n->children[i].name);
 }
 
 void ky_layout_choose_show(struct ky_layout *l,

@@ -129,11 +129,6 @@ static struct ky_node *find_by_name(struct compiler *c, const char *const *words
 	return found;
 }
 
-static bool is_list(const struct ky_node *n)
-{
-	return n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE;
-}
-
 static bool is_in_frames(const struct compiler *c, const struct ky_node *n)
 {
 	int i = c->depth - 1;
@@ -170,7 +165,7 @@ static void follow_location(
 
 	if (++c->n_located > MAX_LOCATED)
 		fail_compiling(c, "the locations of fields lead through too many fields");
-	while (n && is_list(n) && is_in_frames(c, n))
+	while (n && ky_node_is_list(n) && is_in_frames(c, n))
 		n = n->children;
 	if (!n || c->failed)
 		return;

@@ -135,6 +135,11 @@ struct ky_node {
 	const struct ky_node *first, *twin;
 };
 
+static inline bool ky_node_is_list(const struct ky_node *n)
+{
+	return n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE;
+}
+
 /* Returns the size in bytes of the smallest part of a character. */
 static inline size_t ky_encoding_unit(uint8_t encoding)
 {
