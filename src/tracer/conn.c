@@ -206,8 +206,9 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 			: !tracer_conn_has_socket(conn))
 		return false;
 	fd = open_state(conn);
+	/* A container may have only the socket; a sandbox may let a program read no file there. */
 	if (fd < 0)
-		return errno == ENOENT;
+		return errno == ENOENT || errno == EACCES;
 	if (!read_state(conn, fd, &state))
 		return false;
 	*ret_progress = state.progress;

@@ -8,8 +8,9 @@ import os
 import platform
 import re
 import struct
+import sys
 
-from kymotest import APPS, Skip, check, check_counts, equal, integers, main, without_sanitizers
+from kymotest import APPS, RUN_FROM, Skip, check, check_counts, equal, integers, main, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
@@ -100,6 +101,40 @@ def test_forbidden_calls(k):
     recorded = collections.Counter(list(CALLS)[integers(e)["process"]] for e in events)
     for name in ("madvise", "unshare", "pipe2", "prlimit64", "getrandom", "membarrier", "close_range"):
         equal(recorded[name], 50, f"events recorded where {name} is forbidden")
+
+
+# Runs a command that may read in one directory and those of the system; it may connect to sockets.
+LANDLOCK = """
+import ctypes, os, struct, sys
+READ, RULESET, RULE, RESTRICT = 1 << 2 | 1 << 3, 444, 445, 446
+libc = ctypes.CDLL(None, use_errno=True)
+attributes = struct.pack("Q", READ)
+rules = libc.syscall(RULESET, attributes, len(attributes), 0)
+if rules < 0:
+    sys.exit(77)
+system = ("/usr", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/dev")
+for path in (*system, sys.argv[1]):
+    if os.path.exists(path):
+        libc.syscall(RULE, rules, 1, struct.pack("=Qi", READ, os.open(path, os.O_PATH)), 0)
+libc.prctl(38, 1, 0, 0, 0)
+if libc.syscall(RESTRICT, rules, 0):
+    sys.exit(77)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@without_sanitizers
+def test_unreadable_run_directory(k):
+    """A program that may not read in the run directory loses no event at its start."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    for i in range(5):
+        done = k.run([sys.executable, "-c", LANDLOCK, RUN_FROM, APPS / "emit", "-n", 50, "-p", i], status=None)
+        if done.returncode == 77:
+            raise Skip("the kernel has no Landlock")
+        equal(done.returncode, 0, f"exit status of emit: {done.stderr}")
+    k.kymo("stop", "s")
+    check_counts(k, trace, 250)
 
 
 main()
