@@ -266,19 +266,32 @@ bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns)
 	return any;
 }
 
-int ky_trace_reader_index(struct ky_trace_reader *r)
+static bool has_times(const struct ky_stream *s)
+{
+	return s->files[0].class && s->files[0].class->clock;
+}
+
+/* The index of a stream without times has no places, but numbers of packets and losses. */
+static int build_indexes(struct ky_trace_reader *r, bool also_without_times)
 {
 	struct ky_packets packets = {0};
 	int e = 0;
 
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < r->n_streams && !e; i++) {
-		if (!r->streams[i]->has_index)
-			e = ky_index_build(r->streams[i], false, &packets);
+		struct ky_stream *s = r->streams[i];
+
+		if (!s->has_index && (also_without_times || has_times(s)))
+			e = ky_index_build(s, false, &packets);
 	}
 	pthread_mutex_unlock(&r->lock);
 	ky_packets_deinit(&packets);
 	return e;
+}
+
+int ky_trace_reader_index(struct ky_trace_reader *r)
+{
+	return build_indexes(r, false);
 }
 
 int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret)
@@ -286,7 +299,7 @@ int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret)
 	struct ky_reader_sums sums = {0};
 	bool any = false;
 
-	if (ky_trace_reader_index(r) < 0)
+	if (build_indexes(r, true) < 0)
 		return -ENOMEM;
 	sums.has_times = ky_trace_reader_begin(r, &sums.begin_ns);
 	for (size_t i = 0; i < r->n_streams; i++) {

@@ -80,7 +80,7 @@ bool ky_trace_dir_is_recorded(const char *dir);
  * known because another tracer made one of them.
  */
 int ky_trace_reader_is_recorded(const struct ky_trace_reader *r);
-/* Makes the index of all streams, once. 0 or -ENOMEM. */
+/* Makes the index of all streams with times, once. 0 or -ENOMEM. */
 int ky_trace_reader_index(struct ky_trace_reader *r);
 /*
  * Returns true if some streams' first records are missing: rings of a snapshot reach back to
