@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sql/copy.h"
 
+#include <math.h>
+
 static const struct ky_copied_cell *cell_of(const struct ky_copy *c, size_t row, size_t column)
 {
 	return &c->cells[row * c->n_columns + c->place[column]];
@@ -17,6 +19,8 @@ static void copy_cell(struct ky_copy *c, struct ky_copied_cell *to, const struct
 		to->i = from->i;
 		break;
 	case KY_CELL_REAL:
+		/* Not-a-number is NULL in SQL, and would have no place in the order. */
+		to->type = isnan(from->d) ? KY_CELL_NULL : KY_CELL_REAL;
 		to->d = from->d;
 		break;
 	case KY_CELL_TEXT:

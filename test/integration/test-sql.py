@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import sqlite3
+import struct
 
 import answers
 import kymotest
@@ -199,6 +200,18 @@ def test_real_numbers(k):
     answers.random_spans(random.Random(3), k.top / "trace")
     shown = k.kymo("sql", k.top / "trace", "SELECT 1234567.891, 0.1, 1.5e19, 1e999").stdout.splitlines()[-1].split()
     equal(shown, ["1234567.891", "0.1", "1.5e+19", "inf"], "real numbers")
+
+
+def test_join_of_real_numbers(k):
+    """Not-a-number is equal to nothing, and hides no other number."""
+    have_sqlite(k)
+    trace = k.top / "reals"
+    trace.mkdir()
+    (trace / "metadata").write_text("/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n"
+        'event { name = "e"; fields := struct { floating_point { exp_dig = 11; mant_dig = 53; align = 8; } r; }; };\n')
+    values = [3.0, float("nan"), 1.0] * 300
+    (trace / "s").write_bytes(struct.pack(f"<{len(values)}d", *values))
+    equal(ask(k, trace, "SELECT count(*) FROM e a JOIN e b ON a.r = b.r"), [(2 * 300**2,)], "pairs")
 
 
 def test_no_clock(k):
