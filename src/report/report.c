@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "reader/format.h"
 #include "report/async.h"
@@ -444,11 +445,17 @@ static void add_counter(
 	struct report *r, const struct ky_source_event *e, const struct ky_field *field, int64_t ns)
 {
 	struct ky_fact fact = ky_source_fact(r->source, e, field);
-	double value = fact.type == KY_FACT_INT ? (double)fact.number : fact.real;
-	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_COUNTER, e->host,
-		ky_source_number(e, KY_FIELD_PID, -1), e->class->name);
+	double value = fact.type == KY_FACT_INT	   ? (double)fact.number
+		       : fact.type == KY_FACT_REAL ? fact.real
+						   : NAN;
+	struct ky_track *k;
 
-	if (!k || (fact.type != KY_FACT_INT && fact.type != KY_FACT_REAL))
+	/* A curve has neither texts nor infinity. */
+	if (!isfinite(value))
+		return;
+	k = ky_tracks_get(&r->tracks, KY_TRACK_COUNTER, e->host,
+		ky_source_number(e, KY_FIELD_PID, -1), e->class->name);
+	if (!k)
 		return;
 	ky_column_put(&k->times, (uint64_t)(ns - k->last_ns));
 	ky_buf_append(&k->values, &value, sizeof(value));

@@ -159,6 +159,22 @@ def test_both_losses(k):
         equal(browser.js("document.getElementById('notes').textContent"), "a damaged place was left out", "notes")
 
 
+def test_odd_counters(k):
+    """A value that is no number does not hide the curve of the others."""
+    trace = k.top / "counters"
+    trace.mkdir()
+    (trace / "metadata").write_text("/* CTF 1.8 */\ntypealias integer { size = 8; align = 8; } := u8;\ntrace { major = 1; minor = 8; byte_order = le; };\n"
+        "stream { event.header := struct { u8 timestamp; }; };\n"
+        'event { name = "e"; fields := struct { floating_point { exp_dig = 11; mant_dig = 53; align = 8; } counter; }; };\n')
+    values = (1.5, float("nan"), 3.0, float("inf"), 2.0)
+    (trace / "s").write_bytes(b"".join(struct.pack("<Bd", i, v) for i, v in enumerate(values)))
+    page, _ = make_page(k, trace)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        shown = browser.js("tracks.filter(t => t.kind === 'counter').map(t => [[...t.T], [...t.V], t.least, t.greatest])")
+        equal(shown, [[[0, 2, 4], [1.5, 3, 2], 1.5, 3]], "the curve")
+
+
 def test_drawing(k):
     """In random windows, a column of pixels is filled if a slice is there."""
     page, _ = make_page(k, make_trace(k))
