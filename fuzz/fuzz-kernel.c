@@ -5,6 +5,7 @@
  * found. The first byte chooses
  * contexts, or that the bytes up to the NUL are steps as a message has them.
  */
+#include "abi/kernel.h"
 #include "kernel/page.h"
 #include "kernel/print-fmt.h"
 #include "kernel/transcode.h"
@@ -17,28 +18,41 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct ky_ktranscoder transcoder;
 
-/* Transcodes all of the sub-buffer, block by block. No copy may leave its slack. */
+/* Transcodes the sub-buffer block by block, as far as none of its events waits for another one. */
+static void transcode_page(struct ky_kplace *place, uint8_t *page, uint32_t size, uint8_t *out)
+{
+	uint64_t count;
+	uint8_t *end;
+
+	do {
+		count = place->count;
+		end = ky_ktranscode(&transcoder, place, page, size, 0, out, out + OUT_SIZE, true);
+		if (end < out || end > out + OUT_SIZE)
+			abort();
+	} while (place->at && place->count > count);
+	if (place->at)
+		abort();
+}
+
+/* Transcodes the sub-buffer, and an empty one behind it. No copy may leave its slack. */
 static void transcode(struct ky_kkind *k, const uint8_t *data, size_t size)
 {
 	uint32_t page_size = KY_KPAGE_HEADER + (uint32_t)size;
-	uint8_t *page = calloc(1, page_size + KY_KCOPY_SLACK);
-	uint8_t *out = malloc(OUT_SIZE + KY_KCOPY_SLACK), *end;
+	uint8_t *page = calloc(1, page_size + KY_KERNEL_BEHIND);
+	uint8_t *out = malloc(OUT_SIZE + KY_KCOPY_SLACK);
 	struct ky_kplace place = {0};
-	uint64_t count;
 
 	memcpy(page, data, KY_MIN(size, 8u));
 	memcpy(page + 8, &(uint32_t){(uint32_t)size}, 4);
 	memcpy(page + KY_KPAGE_HEADER, data, size);
 	for (uint32_t i = 0; i < KY_KKINDS; i += 257)
 		transcoder.kinds[i] = k;
-	do {
-		count = place.count;
-		end = ky_ktranscode(
-			&transcoder, &place, page, page_size, 0, out, out + OUT_SIZE, true);
-		if (end < out || end > out + OUT_SIZE)
-			abort();
-	} while (place.at && place.count > count);
-	if (place.at)
+	transcoder.waits = true;
+	transcode_page(&place, page, page_size, out);
+	memset(page, 0, KY_KPAGE_HEADER);
+	place.at = KY_KPAGE_HEADER;
+	transcode_page(&place, page, page_size, out);
+	if (place.waiting)
 		abort();
 	for (uint32_t i = 0; i < KY_KKINDS; i += 257)
 		transcoder.kinds[i] = NULL;
