@@ -50,11 +50,14 @@ static bool is_of_session(const char *trace, const char *session)
 
 /*
  * Finds the path of the directory below `in` that was changed last; of those of a session, if it is
- * not NULL. -ENOENT: there is none.
+ * not NULL. -ENOENT: there is none. ret_empty: the name of an empty one that is newer, or ""; may
+ * be NULL.
  */
-static int find_newest(char *buf, size_t size, const char *in, const char *session)
+static int find_newest(
+	char *buf, size_t size, const char *in, const char *session, char ret_empty[NAME_MAX + 1])
 {
-	struct timespec newest = {.tv_sec = INT64_MIN};
+	struct timespec newest = {.tv_sec = INT64_MIN}, newest_empty = newest;
+	char empty[NAME_MAX + 1] = "";
 	DIR *d = opendir(in);
 	struct dirent *e;
 	int r = -ENOENT;
@@ -66,25 +69,33 @@ static int find_newest(char *buf, size_t size, const char *in, const char *sessi
 
 		if (e->d_name[0] == '.' || (session && !is_of_session(e->d_name, session)) ||
 			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!S_ISDIR(st.st_mode) || !is_newer(&st.st_mtim, &newest) ||
-			!has_entries(dirfd(d), e->d_name))
+			!S_ISDIR(st.st_mode) || !is_newer(&st.st_mtim, &newest))
 			continue;
+		if (!has_entries(dirfd(d), e->d_name)) {
+			if (is_newer(&st.st_mtim, &newest_empty)) {
+				newest_empty = st.st_mtim;
+				snprintf(empty, sizeof(empty), "%s", e->d_name);
+			}
+			continue;
+		}
 		newest = st.st_mtim;
 		r = snprintf(buf, size, "%s/%s", in, e->d_name) < (int)size ? 0 : -ENAMETOOLONG;
 	}
 	closedir(d);
+	if (ret_empty)
+		strcpy(ret_empty, is_newer(&newest_empty, &newest) ? empty : "");
 	return r;
 }
 
 static int find_default(struct cli *cli, char path[PATH_MAX])
 {
-	char traces[PATH_MAX];
+	char traces[PATH_MAX], empty[NAME_MAX + 1];
 	int r = cli_locate_traces(traces, sizeof(traces));
 
 	if (r < 0)
 		return cli_fail(cli, "not-found",
 			"no trace is named, and neither KYMO_HOME nor HOME, where traces would be, is set");
-	r = find_newest(path, PATH_MAX, traces, NULL);
+	r = find_newest(path, PATH_MAX, traces, NULL, empty);
 	if (r == -ENOENT)
 		return cli_fail(cli, "not-found",
 			"there is no trace in %s: name one, or make one with 'kymo record'",
@@ -92,6 +103,9 @@ static int find_default(struct cli *cli, char path[PATH_MAX])
 	if (r < 0)
 		return cli_fail(
 			cli, "failed", "cannot look for traces: %s: %s", traces, strerror(-r));
+	if (*empty)
+		cli_warn(cli, "%s is newer, but nothing was recorded there: this is %s",
+			cli_safe(cli, empty), cli_safe(cli, path));
 	return CLI_OK;
 }
 
@@ -182,7 +196,7 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 	if (reply && kymo_reply_ok(reply))
 		return find_output(cli, kymo_value_get(reply, "session"), may_be_empty, path);
 	if (!cli_locate_traces(traces, sizeof(traces)) &&
-		!find_newest(path, PATH_MAX, traces, name))
+		!find_newest(path, PATH_MAX, traces, name, NULL))
 		return CLI_OK;
 	if (find_near(name, near))
 		return no_trace_but(cli, name, near);

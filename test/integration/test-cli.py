@@ -395,6 +395,21 @@ def test_no_place(k):
         equal(len(text.splitlines()), 1, "lines")
 
 
+def test_session_without_rules(k):
+    """It is said when it starts, and by a reader that shows the newest trace instead."""
+    k.start_daemon()
+    k.kymo("record", "--with=libc", "-o", k.traces / "earlier", "--", "true")
+    equal(k.kymo("stat").stderr, "", "without an empty directory")
+    k.kymo("create", "s")
+    check("note: session 's' records nothing yet, because it has no event rule" in k.kymo("start").stdout, "no note")
+    k.kymo("stop")
+    said = k.kymo("stat").stderr
+    check(re.search(r"^kymo: s-\d+-\d+ is newer, but nothing was recorded there: this is .*/earlier$", said, re.M), said)
+    equal(k.kymo("stat", k.traces / "earlier").stderr, "", "of a trace that is named")
+    k.kymo("enable-event", "a:b")
+    check("note" not in k.kymo("start").stdout, "a note in spite of a rule")
+
+
 def test_losses(k):
     """The command reports discarded events, with the remedy."""
     k.start_daemon()

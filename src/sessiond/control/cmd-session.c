@@ -88,8 +88,22 @@ static enum outcome begin_steps(struct request *r, int (*begin)(struct session *
 	return request_await(r, request_outcome);
 }
 
+/* It starts all the same: rules may follow while it records. */
+static void note_no_rule(struct request *r)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &r->env->sessions, node)
+		if ((r->session ? s == r->session : r->peer.uid == s->uid) &&
+			!session_has_enabled_rule(s))
+			reply_note(r,
+				"session '%s' records nothing yet, because it has no event rule: 'kymo enable-event PATTERN' adds one",
+				s->name);
+}
+
 enum outcome run_start(struct request *r)
 {
+	note_no_rule(r);
 	return begin_steps(r, session_start);
 }
 

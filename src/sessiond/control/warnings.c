@@ -127,18 +127,6 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 			n);
 }
 
-static bool has_enabled_rule(const struct session *s)
-{
-	const struct channel *c;
-	const struct rule *r;
-
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (r, &c->rules, node)
-			if (r->enabled)
-				return true;
-	return false;
-}
-
 static void warn_of_rules(struct json_object *list, const struct session *s)
 {
 	const struct channel *c;
@@ -147,7 +135,7 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 		warn_of_channel(list, c);
 		warn_of_blocking(list, c);
 	}
-	if (!has_enabled_rule(s))
+	if (!session_has_enabled_rule(s))
 		add_warning(list,
 			"session '%s' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one",
 			s->name);

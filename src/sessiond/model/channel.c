@@ -189,3 +189,15 @@ struct channel *channel_free(struct channel *c)
 	free(c);
 	return NULL;
 }
+
+bool session_has_enabled_rule(const struct session *s)
+{
+	const struct channel *c;
+	const struct rule *r;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (r, &c->rules, node)
+			if (r->enabled)
+				return true;
+	return false;
+}

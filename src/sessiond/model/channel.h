@@ -107,5 +107,7 @@ bool channel_wants(const struct channel *c, const struct event_desc *d);
  */
 uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
 	const struct filter *ret_filters[RULES_MAX]);
+/* Of any channel. */
+bool session_has_enabled_rule(const struct session *s);
 
 #endif
