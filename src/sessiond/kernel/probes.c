@@ -192,51 +192,98 @@ static void put_function(struct ky_buf *to, const char *function, bool fprobes)
 	ky_buf_printf(to, "_exit %s%s ret=$retval\n", function, fprobes ? "%return" : "");
 }
 
+/* Stores the functions that match, or FUNCTIONS_MAX + 1 of them. Returns their number. */
+static int find_functions(const char *pattern, char *text, const char *ret[FUNCTIONS_MAX + 1])
+{
+	char *function;
+	int n = 0;
+
+	/* lines as "name" or "name [module]" */
+	while (n <= FUNCTIONS_MAX && (function = strsep(&text, "\n"))) {
+		function[strcspn(function, " \t")] = '\0';
+		if (*function && ky_glob_match(pattern, function))
+			ret[n++] = function;
+	}
+	return n;
+}
+
+/* Returns the number of functions of this name. */
+static int count_of_name(const char *const *functions, int n, const char *name)
+{
+	int n_same = 0;
+
+	for (int i = 0; i < n; i++)
+		n_same += !strcmp(functions[i], name);
+	return n_same;
+}
+
+/*
+ * The kernel finds places by names, so it refuses one that several functions have: among those that
+ * match a pattern, these are left out.
+ */
+static int put_functions(struct ky_buf *lines, const char *const *functions, int n,
+	const char *pattern, bool fprobes)
+{
+	int n_put = 0;
+
+	for (int i = 0; i < n; i++) {
+		bool is_one = !strcmp(functions[i], pattern);
+
+		if (is_one ? n_put > 0 : count_of_name(functions, n, functions[i]) > 1)
+			continue;
+		put_function(lines, functions[i], fprobes);
+		n_put++;
+	}
+	return n_put;
+}
+
 int probes_of_functions(const struct tracefs *t, const char *pattern, struct ky_buf *lines,
 	char *why, size_t why_size)
 {
-	char *text = tracefs_read(t->root, FUNCTIONS), *rest = text, *function;
-	bool fprobes = has_fprobes(t);
-	int n = 0, ret = text ? 0 : -errno;
+	_cleanup_free_ char *text = tracefs_read(t->root, FUNCTIONS);
+	const char *functions[FUNCTIONS_MAX + 1];
+	int n;
 
-	/* lines as "name" or "name [module]" */
-	while (rest && n <= FUNCTIONS_MAX && (function = strsep(&rest, "\n"))) {
-		function[strcspn(function, " \t")] = '\0';
-		if (!*function || !ky_glob_match(pattern, function))
-			continue;
-		put_function(lines, function, fprobes);
-		n++;
-	}
-	free(text);
-	if (ret < 0)
+	if (!text) {
+		n = -errno;
 		snprintf(why, why_size, "this kernel does not name its functions (%s)",
 			"CONFIG_DYNAMIC_FTRACE");
-	else if (!n)
-		snprintf(why, why_size,
-			"this kernel has no function that matches '%s', or none that can be probed",
-			pattern);
-	else if (n > FUNCTIONS_MAX)
+		return n;
+	}
+	n = find_functions(pattern, text, functions);
+	if (n > FUNCTIONS_MAX) {
 		snprintf(why, why_size,
 			"more than %d functions of the kernel match '%s': choose a narrower pattern",
 			FUNCTIONS_MAX, pattern);
-	return ret < 0 ? ret : !n ? -ENOENT : n > FUNCTIONS_MAX ? -E2BIG : n;
+		return -E2BIG;
+	}
+	n = put_functions(lines, functions, n, pattern, has_fprobes(t));
+	if (n)
+		return n;
+	snprintf(why, why_size,
+		"this kernel has no function that matches '%s', or none that can be probed",
+		pattern);
+	return -ENOENT;
 }
 
 /* Explains a refused definition: the kernel's message, or the option that it was built without. */
 static void explain_refusal(const struct tracefs *t, const char *line, int error,
 	const char *earlier, char *why, size_t size)
 {
+	const char *name = line + strcspn(line, ":") + 1, *text;
+	const int n = (int)strcspn(name, " ");
 	char message[MESSAGE_MAX];
-	const char *text;
 
 	if (probes_check(t, line, why, size) < 0)
 		return;
 	tracefs_last_error(t, message, sizeof(message));
 	text = strstr(message, "error: ");
 	if (text && strcmp(message, earlier) != 0)
-		snprintf(why, size, "the kernel refuses the probe: %s", text + strlen("error: "));
+		snprintf(why, size, "the kernel refuses the probe '%.*s': %s", n, name,
+			text + strlen("error: "));
 	else
-		snprintf(why, size, "the kernel refuses the probe: %s", strerror(-error));
+		snprintf(why, size, "the kernel refuses the probe '%.*s': %s", n, name,
+			strerror(-error));
 }
 
 void probes_identify(const struct statx *st, char buf[PROBES_FILE_MAX])

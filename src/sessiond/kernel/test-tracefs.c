@@ -339,11 +339,16 @@ static void test_functions(void **state)
 
 	assert_int_equal(probes_of_functions(&fs, "vfs_*", &lines, why, sizeof(why)), -ENOENT);
 	assert_non_null(strstr(why, "CONFIG_DYNAMIC_FTRACE"));
-	make_text_file(
-		fs.root, "available_filter_functions", "vfs_read\nvfs_write [ext]\ndo.part.0\n");
+	make_text_file(fs.root, "available_filter_functions",
+		"vfs_read\nvfs_write [ext]\nvfs_wait\ndo.part.0\nvfs_wait\n");
 	assert_int_equal(probes_of_functions(&fs, "vfs_w*", &lines, why, sizeof(why)), 1);
 	assert_string_equal(lines.data,
 		"p:vfs_write_entry vfs_write\nr:vfs_write_exit vfs_write ret=$retval\n");
+	ky_buf_deinit(&lines);
+	lines = (struct ky_buf){0};
+	/* Two functions have this name: the kernel says so if it is given alone. */
+	assert_int_equal(probes_of_functions(&fs, "vfs_wait", &lines, why, sizeof(why)), 1);
+	assert_int_equal(probes_of_functions(&fs, "vfs_wa*", &lines, why, sizeof(why)), -ENOENT);
 	ky_buf_deinit(&lines);
 	lines = (struct ky_buf){0};
 	make_text_file(fs.root, "README", "\t f[:[<group>/][<event>]] <func-name>[%return]\n");
