@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/system-call.h"
 #include "preload/preload.h"
 
 static struct {
@@ -74,40 +75,6 @@ PRELOAD_EXPORT int prctl(int option, ...)
 }
 
 #if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
-/* For allocators that call the kernel while dlsym() allocates. */
-static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
-{
-#ifdef __x86_64__
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-#else
-	register long x8 __asm__("x8") = number;
-	register long result __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc 0"
-			 : "+r"(result)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
-#endif
-	if (result > -4096 && result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	return result;
-}
-
 static bool waits_for_futex(long number, long operation)
 {
 	long command = operation & FUTEX_CMD_MASK;
@@ -142,8 +109,8 @@ PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d,
 	long result;
 	int kept;
 
-	if (!has_call_functions())
-		return call_kernel(number, a, b, c, d, e, f);
+	if (!has_call_functions()) /* an allocator calls the kernel while dlsym() allocates */
+		return ky_system_call(number, a, b, c, d, e, f);
 	if (waits_for_futex(number, b))
 		return preload_futex_wait(
 			real.syscall, __builtin_return_address(0), a, b, c, d, e, f);

@@ -17,10 +17,10 @@
  */
 
 #include <linux/random.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/system-call.h"
 #include "ring/freeze.h"
 #include "ring/slots.h"
 #include "ring/writer.h"
@@ -163,8 +163,8 @@ static void introduce(const struct ky_set *set, struct ky_owner *ret_owner)
 	*ret_owner = (struct ky_owner){.pid = pid};
 	if (!set->named)
 		return;
-	ret_owner->tid = (uint32_t)syscall(SYS_gettid);
-	prctl(PR_GET_NAME, ret_owner->name);
+	ret_owner->tid = (uint32_t)ky_thread_number();
+	ky_thread_name(ret_owner->name);
 	errno = saved;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ring/wait.h"
 
-#include <sys/syscall.h>
-
 #include "base/clock.h"
+#include "base/system-call.h"
 
 #define NAP_MIN_NS 50000u
 #define NAP_MAX_NS 4000000u
@@ -34,7 +33,8 @@ static bool sleep_ns(uint64_t ns)
 	/* struct timespec as the kernel defines it for this call */
 	const long t[2] = {0, (long)ns};
 	int saved = errno;
-	bool slept = syscall(SYS_nanosleep, t, NULL) == 0 || errno == EINTR;
+	bool slept = ky_system_call(SYS_nanosleep, (long)(uintptr_t)t, 0, 0, 0, 0, 0) == 0 ||
+		     errno == EINTR;
 
 	errno = saved;
 	return slept;
@@ -48,7 +48,8 @@ enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns)
 		return KY_WAIT_OVER;
 	now = ky_clock_read(KY_CLOCK_MONOTONIC);
 	if (!w->nap_ns)
-		*w = (struct ky_wait){.begin_ns = now, .nap_ns = NAP_MIN_NS, .pid = getpid()};
+		*w = (struct ky_wait){
+			.begin_ns = now, .nap_ns = NAP_MIN_NS, .pid = ky_process_number()};
 	passed = now - w->begin_ns;
 	if (passed >= timeout_ns)
 		return KY_WAIT_OVER;
@@ -56,5 +57,5 @@ enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns)
 	w->nap_ns = KY_MIN(2 * w->nap_ns, NAP_MAX_NS);
 	if (!sleep_ns(nap))
 		return KY_WAIT_OVER;
-	return getpid() == w->pid ? KY_WAIT_AGAIN : KY_WAIT_FORKED;
+	return ky_process_number() == w->pid ? KY_WAIT_AGAIN : KY_WAIT_FORKED;
 }

@@ -15,12 +15,13 @@
 #include "tracer/context.h"
 
 #include <alloca.h>
+#include <fcntl.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/system-call.h"
 #include "tracer/app-context.h"
 #include "tracer/counter.h"
 #include "tracer/stack.h"
@@ -139,6 +140,16 @@ static_assert(KY_CTX_KINDS <= 32, "masks of kinds have 32 bits");
 #define IDENTITY (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
 #define THREADS	 (BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID)) /* each thread has its own */
 
+static int find_file(const char *path, struct stat *ret)
+{
+#if defined(__LP64__) && defined(SYS_newfstatat)
+	return (int)ky_system_call(
+		SYS_newfstatat, AT_FDCWD, (long)(uintptr_t)path, (long)(uintptr_t)ret, 0, 0, 0);
+#else
+	return stat(path, ret);
+#endif
+}
+
 static void find_namespaces(struct values *v, uint32_t kinds)
 {
 	static const char *const files[] = {"/proc/thread-self/ns/cgroup",
@@ -150,8 +161,23 @@ static void find_namespaces(struct values *v, uint32_t kinds)
 	for (uint32_t i = 0; i < KY_ARRAY_SIZE(files); i++) {
 		if (!(kinds & BIT(KY_CTX_CGROUP_NS + i)))
 			continue;
-		v->ns[i] = stat(files[i], &st) == 0 ? st.st_ino : 0;
+		v->ns[i] = find_file(files[i], &st) == 0 ? st.st_ino : 0;
 	}
+}
+
+#ifdef SYS_getresuid32 /* the other one has 16 bits */
+#define GETRESUID SYS_getresuid32
+#define GETRESGID SYS_getresgid32
+#else
+#define GETRESUID SYS_getresuid
+#define GETRESGID SYS_getresgid
+#endif
+
+/* Real, effective, saved. */
+static void find_three(long number, unsigned int *ids)
+{
+	ky_system_call(number, (long)(uintptr_t)&ids[0], (long)(uintptr_t)&ids[1],
+		(long)(uintptr_t)&ids[2], 0, 0, 0);
 }
 
 static void find_values(struct values *v, uint32_t kinds)
@@ -161,17 +187,17 @@ static void find_values(struct values *v, uint32_t kinds)
 
 	memset(v, 0, sizeof(*v));
 	if (kinds & BIT(KY_CTX_VPID))
-		v->vpid = getpid();
+		v->vpid = ky_process_number();
 	if (kinds & BIT(KY_CTX_VTID))
-		v->vtid = (int32_t)syscall(SYS_gettid);
+		v->vtid = ky_thread_number();
 	if (kinds & BIT(KY_CTX_PROCNAME))
-		prctl(PR_GET_NAME, v->procname);
+		ky_thread_name(v->procname);
 	if (kinds & BIT(KY_CTX_PTHREAD_ID))
 		v->pthread_id = (uintptr_t)pthread_self();
 	if (kinds & (BIT(KY_CTX_VUID) | BIT(KY_CTX_VEUID) | BIT(KY_CTX_VSUID)))
-		getresuid(&u[0], &u[1], &u[2]);
+		find_three(GETRESUID, u);
 	if (kinds & (BIT(KY_CTX_VGID) | BIT(KY_CTX_VEGID) | BIT(KY_CTX_VSGID)))
-		getresgid(&g[0], &g[1], &g[2]);
+		find_three(GETRESGID, g);
 	memcpy(v->users, u, sizeof(u));
 	memcpy(v->groups, g, sizeof(g));
 	find_namespaces(v, kinds);

@@ -12,6 +12,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "tracer/context.c" /* to see the steps */

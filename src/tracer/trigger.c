@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/system-call.h"
 #include "ring/freeze.h"
 #include "tracer/special.h"
 
@@ -136,7 +137,9 @@ static void freeze_session(const struct tracer_set *of, uint32_t number)
 static void note_firing_thread(struct ky_set_freeze *f, uint64_t ns)
 {
 	/* A filter may kill for these calls. */
-	uint64_t who = tracer.filtered ? 0 : (uint64_t)(uint32_t)getpid() << 32 | kymo_thread_id();
+	uint64_t who = tracer.filtered
+			       ? 0
+			       : (uint64_t)(uint32_t)ky_process_number() << 32 | kymo_thread_id();
 
 	__atomic_store_n(&f->who, who, __ATOMIC_RELAXED);
 	__atomic_store_n(&f->ns, ns, __ATOMIC_RELAXED);

@@ -210,6 +210,63 @@ def test_thread_sanitized_program(k):
         equal((done.returncode, done.stderr), (0, ""), "a start")
 
 
+REPLACED = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
+#define REPLACE(type, name, parameters, arguments) \\
+	type my_##name parameters __asm__(#name); \\
+	type my_##name parameters \\
+	{ \\
+		type (*real) parameters, result; \\
+		pthread_mutex_lock(&mine); \\
+		*(void **)&real = dlsym(RTLD_NEXT, #name); \\
+		result = real arguments; \\
+		pthread_mutex_unlock(&mine); \\
+		return result; \\
+	}
+REPLACE(int, getpid, (void), ())
+REPLACE(long, syscall, (long n, long a, long b, long c, long d, long e, long f),
+	(n, a, b, c, d, e, f))
+REPLACE(int, prctl, (int n, long a, long b, long c, long d), (n, a, b, c, d))
+REPLACE(int, getresuid, (void *a, void *b, void *c), (a, b, c))
+REPLACE(int, getresgid, (void *a, void *b, void *c), (a, b, c))
+REPLACE(int, stat, (const char *path, void *st), (path, st))
+static void *work(void *arg)
+{
+	for (int i = 0; i < 5; i++) {
+		pthread_mutex_lock(&mine);
+		free(malloc(81001));
+		pthread_mutex_unlock(&mine);
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < 10 && pthread_create(&t, NULL, work, NULL) == 0; i++)
+		pthread_join(t, NULL);
+	return 0;
+}
+"""
+
+
+def test_replaced_functions(k):
+    """
+    A program replaces functions by which contexts can be read, and holds a lock in them and around
+    calls that are recorded.
+    """
+    (k.top / "replaced.c").write_text(REPLACED)
+    program, trace = k.top / "replaced", k.top / "replaced.trace"
+    k.run(["gcc", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-rdynamic", "-w", "-o", program, k.top / "replaced.c", "-pthread"])
+    contexts = [word for name in ("vpid", "vtid", "procname", "vuid", "vgid", "mnt_ns", "pthread_id") for word in ("-t", name)]
+    k.run([CLI, "record", "--no-summary", *ROOM, *contexts, "-o", trace, "--with=libc,pthread", "--", program])
+    found = [e for e in read_trace(trace)[0] if e.name == "libc:malloc" and "size = 81001," in e.fields]
+    equal(len(found), 50, "allocations while the lock was held")
+
+
 def test_other_allocator(k):
     """A program with its own allocator keeps it."""
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))

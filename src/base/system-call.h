@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls without the C library's functions. A library or a program may have replaced these
+ * functions, and may lock a mutex in them, or record an event. Code that records events must call
+ * the kernel itself: otherwise it waits for a lock that its caller holds, or calls itself without
+ * end.
+ */
+#ifndef KY_BASE_SYSTEM_CALL_H
+#define KY_BASE_SYSTEM_CALL_H
+
+#include <errno.h>
+#include <linux/prctl.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As syscall(), with as many arguments as there can be. */
+static inline long ky_system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__LP64__) && defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+#elif defined(__LP64__) && defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long result __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(result)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+#else
+	return syscall(number, a, b, c, d, e, f);
+#endif
+#if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+	if (result > -4096 && result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+#endif
+}
+
+static inline pid_t ky_process_number(void)
+{
+	return (pid_t)ky_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline pid_t ky_thread_number(void)
+{
+	return (pid_t)ky_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+/* name: 16 bytes. */
+static inline void ky_thread_name(char *name)
+{
+	ky_system_call(SYS_prctl, PR_GET_NAME, (long)(uintptr_t)name, 0, 0, 0, 0);
+}
+
+#endif
