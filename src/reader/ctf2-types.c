@@ -246,6 +246,7 @@ static void parse_location(struct ky_ctf2 *p, json *o, const char *key, struct k
 {
 	json *location = ky_ctf2_member(o, key), *path = location;
 	bool is_draft = location && json_object_get_type(location) == json_type_array;
+	size_t first = is_draft ? 1 : 0; /* word of the path */
 	size_t n, n_words = 0;
 	const char **words, *origin = NULL;
 
@@ -256,14 +257,14 @@ static void parse_location(struct ky_ctf2 *p, json *o, const char *key, struct k
 	}
 	n = path ? json_object_array_length(path) : 0;
 	words = ky_ctf2_alloc(p, (n + 1) * sizeof(*words));
-	if (n <= is_draft)
+	if (n <= first)
 		ky_ctf2_fail(p, "'%s' is missing, or has no path", key);
 	if (p->failed)
 		return;
 	if (is_draft)
 		origin = json_object_get_string(json_object_array_get_idx(path, 0));
 	parse_origin(p, origin, t);
-	for (size_t i = is_draft; i < n; i++) {
+	for (size_t i = first; i < n; i++) {
 		json *word = json_object_array_get_idx(path, i);
 
 		if (json_object_get_type(word) == json_type_string)
