@@ -89,48 +89,31 @@ void tracer_sets_limit(void)
 	}
 }
 
-int tracer_set_add(
-	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
+/* Returns an entry that no set has; NULL if there is none. */
+static struct tracer_set *unused_entry(void)
 {
-	static KY_WRITTEN_EARLY uint32_t n_turns;
-	struct tracer_set *s = NULL;
-	struct ky_geometry geo;
-	struct stat st;
-	int ret;
-
-	memset(&geo, 0, sizeof(geo));
-	KY_GEOMETRY_COPY(&geo, msg);
-	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
-		return -EBADMSG;
-	if (!msg->set ||
-		(tracer_set_find(conn, msg->set) && !is_orphan(tracer_set_find(conn, msg->set))))
-		return -EEXIST;
-	if (fstat(rings_fd, &st) < 0)
-		return -errno;
-	if (confirm(tracer_set_find(conn, msg->set), &geo, &st, msg->session))
-		return 0;
-	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
 		if (!tracer_sets[i].conn && !tracer_sets[i].zombie)
-			s = &tracer_sets[i];
+			return &tracer_sets[i];
 	/*
 	 * Threads that end read n_sets; the sets that they search for are among those that they saw
 	 * before.
 	 */
-	if (!s && tracer.n_sets < TRACER_MAX_SETS)
-		s = &tracer_sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)];
-	if (!s)
-		return -ENOSPC;
-	s->set.geo = geo;
-	if (!tracer_set_prepare_tables(s, geo.n_rings))
-		return -ENOMEM;
-	s->set.consumed_size = geo.n_rings * sizeof(uint64_t);
-	ret = tracer_set_mmap(s, rings_fd, consumed_fd);
-	if (ret < 0)
-		return ret;
+	return tracer.n_sets < TRACER_MAX_SETS
+		       ? &tracer_sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)]
+		       : NULL;
+}
+
+/* Sets all that a new set has but its geometry, its memory and its number. */
+static void describe_set(
+	struct tracer_set *s, const struct ky_app_ring_set *msg, const struct stat *rings)
+{
+	static KY_WRITTEN_EARLY uint32_t n_turns;
+
 	s->set.started = 0;
 	s->set.wait_ns = 0;
 	s->set.wait_once = 0;
-	s->needs_limit = ky_geometry_spreads(&geo);
+	s->needs_limit = ky_geometry_spreads(&s->set.geo);
 	s->set.n_shunned = 0;
 	s->set.turn = ++n_turns;
 	s->set.named = msg->named;
@@ -143,8 +126,39 @@ int tracer_set_add(
 	s->lasting = msg->lasting;
 	s->session = msg->session;
 	s->standing = TRACER_KNOWN;
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
+	s->dev = rings->st_dev;
+	s->ino = rings->st_ino;
+}
+
+int tracer_set_add(
+	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
+{
+	struct tracer_set *s = tracer_set_find(conn, msg->set);
+	struct ky_geometry geo;
+	struct stat st;
+	int ret;
+
+	memset(&geo, 0, sizeof(geo));
+	KY_GEOMETRY_COPY(&geo, msg);
+	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
+		return -EBADMSG;
+	if (!msg->set || (s && !is_orphan(s)))
+		return -EEXIST;
+	if (fstat(rings_fd, &st) < 0)
+		return -errno;
+	if (confirm(s, &geo, &st, msg->session))
+		return 0;
+	s = unused_entry();
+	if (!s)
+		return -ENOSPC;
+	s->set.geo = geo;
+	if (!tracer_set_prepare_tables(s, geo.n_rings))
+		return -ENOMEM;
+	s->set.consumed_size = geo.n_rings * sizeof(uint64_t);
+	ret = tracer_set_mmap(s, rings_fd, consumed_fd);
+	if (ret < 0)
+		return ret;
+	describe_set(s, msg, &st);
 	if (geo.mode == KY_SET_PER_THREAD)
 		tracer_set_grow_pool(s);
 	s->set.id = msg->set;
