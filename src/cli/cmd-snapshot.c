@@ -54,7 +54,7 @@ static int make_params(struct cli *cli, struct kymo_value *params)
 	/* LTTng has an address here. */
 	if (!code && name && strchr(name, '/'))
 		return cli_usage(cli,
-			"'%s' is a place, and a snapshot has a name there: 'kymo snapshot record -o DIR'",
+			"'%s' cannot name a snapshot: 'kymo snapshot record -o DIR' names a directory",
 			name);
 	if (!code && (name || cli_has(cli, "name")))
 		kymo_value_set_string(params, "name", name ? name : cli_get(cli, "name"));
