@@ -9,14 +9,15 @@
  * daemon in a session of its own, which ends when no program uses it any more. It shares nothing
  * with the program: no descriptor, terminal or directory.
  *
- * Programs find the companion through a link in DIR. A new companion locks DIR while it looks for
- * another one. If there is none, it writes the link. So of two that start at once, the second finds
- * the first.
+ * Programs find the companion through a link in DIR. A new companion holds a lock, which has DIR's
+ * number in its name, while it looks for another one. If there is none, it writes the link. So of
+ * two that start at once, the second finds the first. The lock of DIR itself is the consumer's.
  */
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,7 +43,9 @@ struct companion {
 	struct private_daemon daemon;
 	struct child_signals signals;
 	char output[PATH_MAX];
-	int dir;     /* of the output, locked; -1 */
+	int dir;  /* of the output; -1 */
+	int lock; /* while it is found out whether there is another companion; -1 */
+	char lock_name[64];
 	bool is_new; /* we made it: remove it if it stays empty */
 };
 
@@ -73,6 +76,33 @@ static int make_output(struct companion *c)
 	return r || c->is_new || errno == EEXIST ? r : -errno;
 }
 
+/* Without /dev/shm, two that start at once may both become companions: one is refused then. */
+static void lock_start(struct companion *c)
+{
+	struct stat st;
+
+	if (fstat(c->dir, &st) < 0)
+		return;
+	snprintf(c->lock_name, sizeof(c->lock_name), "/kymo-standalone-%u-%llx-%llx",
+		(unsigned)geteuid(), (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	for (;; ky_close(c->lock)) {
+		c->lock = shm_open(c->lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (c->lock < 0 || fstat(c->lock, &st) < 0 || st.st_uid != geteuid())
+			return;
+		flock(c->lock, LOCK_EX);
+		if (!fstat(c->lock, &st) && st.st_nlink)
+			return;
+	}
+}
+
+static void unlock_start(struct companion *c)
+{
+	if (c->lock >= 0)
+		shm_unlink(c->lock_name);
+	ky_close(c->lock);
+	c->lock = -1;
+}
+
 static int open_output(struct companion *c)
 {
 	int r = make_output(c);
@@ -84,8 +114,7 @@ static int open_output(struct companion *c)
 	if (r)
 		return cli_fail(
 			c->cli, "failed", "cannot make a trace in %s: %s", c->output, strerror(-r));
-	/* If the file system has no locks, two that start at once may both become companions. */
-	flock(c->dir, LOCK_EX);
+	lock_start(c);
 	return CLI_OK;
 }
 
@@ -173,7 +202,7 @@ static int record_until_unused(struct companion *c)
 	int code = start_recording(c);
 	bool is_complete = true;
 
-	flock(c->dir, LOCK_UN);
+	unlock_start(c);
 	if (!code) {
 		report_ready();
 		is_complete = wait_unused(c);
@@ -197,6 +226,7 @@ static int accompany(struct companion *c)
 		report_ready();
 	else if (!code)
 		code = record_until_unused(c);
+	unlock_start(c);
 	ky_close(c->dir);
 	return code;
 }
@@ -252,7 +282,7 @@ static int launch_companion(struct companion *c)
 
 static int run_standalone(struct cli *cli)
 {
-	struct companion c = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE, .dir = -1};
+	struct companion c = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE, .dir = -1, .lock = -1};
 	sigset_t none;
 	int r;
 
