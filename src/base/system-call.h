@@ -62,6 +62,16 @@ static inline pid_t ky_thread_number(void)
 	return (pid_t)ky_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
+/* As the kernel has it: under fakeroot, the program sees another one. */
+static inline uid_t ky_effective_user(void)
+{
+#ifdef SYS_geteuid32 /* the other one has 16 bits */
+	return (uid_t)ky_system_call(SYS_geteuid32, 0, 0, 0, 0, 0, 0);
+#else
+	return (uid_t)ky_system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+#endif
+}
+
 /* name: 16 bytes. */
 static inline void ky_thread_name(char *name)
 {

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system-call.h"
 #include "ring/wait.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
@@ -118,7 +119,7 @@ EXPORT void kymo_app_threads_start(void)
 {
 	int saved = errno;
 	sigset_t old = state.signals;
-	uid_t uid = geteuid();
+	uid_t uid = ky_effective_user();
 
 	if (uid != tracer.uid)
 		tracer.uid_outside = uid == TRACER_OVERFLOW_UID ? tracer.uid : (uid_t)-1;

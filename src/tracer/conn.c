@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/small-file.h"
+#include "base/system-call.h"
 #include "tracer/cgroup.h"
 #include "tracer/counter.h"
 #include "tracer/statedump.h"
@@ -76,7 +77,8 @@ static bool reported[TRACER_N_CONNS] KY_WRITTEN_EARLY;
  */
 static bool trusted(const struct tracer_conn *conn, uid_t uid)
 {
-	if (uid == 0 || uid == geteuid() || (uid == TRACER_OVERFLOW_UID && is_host_daemon(conn)))
+	if (uid == 0 || uid == ky_effective_user() ||
+		(uid == TRACER_OVERFLOW_UID && is_host_daemon(conn)))
 		return true;
 	if (!__atomic_exchange_n(&reported[conn - tracer.conns], true, __ATOMIC_RELAXED))
 		tracer_debug(

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/small-file.h"
+#include "base/system-call.h"
 #include "ring/wait.h"
 #include "tracer/locks.h"
 #include "tracer/statedump.h"
@@ -357,7 +358,7 @@ static void look_for_user(void)
 
 	if (tracer_may_be_killed() && !is_connected())
 		return; /* nothing depends on the user any more */
-	uid = geteuid();
+	uid = ky_effective_user();
 	if (uid == tracer.uid || may_become_again(tracer.uid))
 		return;
 	tracer.uid = uid;
@@ -413,7 +414,7 @@ static void listen_to_daemons(void)
 	unshare(CLONE_FS);
 	wake_fd = own_descriptors();
 	tracer_take_lock();
-	tracer.uid = geteuid(); /* the parent's listener may not have noticed a change */
+	tracer.uid = ky_effective_user(); /* the parent's listener may not have noticed a change */
 	listener.wake_fd = wake_fd;
 	listener.tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)

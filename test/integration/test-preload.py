@@ -267,6 +267,36 @@ def test_replaced_functions(k):
     equal(len(found), 50, "allocations while the lock was held")
 
 
+FAKED = """
+#include <kymo/tracepoint.h>
+int geteuid(void);
+int geteuid(void)
+{
+	return 12345;
+}
+int main(void)
+{
+	for (int i = 0; i < 3; i++)
+		kymo_event(faked, event, kymo_i32(i, i));
+	return 0;
+}
+"""
+
+
+def test_faked_user(k):
+    """A program that sees another user than the kernel, as under fakeroot, is recorded."""
+    (k.top / "faked.c").write_text(FAKED)
+    program, trace = k.top / "faked", k.top / "faked.trace"
+    k.run(["gcc", "-O1", "-rdynamic", f"-I{SOURCE}/include", "-o", program, k.top / "faked.c"])
+    wrap = []
+    if os.geteuid() == 0:  # root may record any user
+        need_program("setpriv", "util-linux")
+        wrap = ["setpriv", "--reuid=12346", "--regid=12346", "--clear-groups"]
+        os.chown(k.top, 12346, 12346)
+    k.run([*wrap, CLI, "record", "--no-summary", "-o", trace, "--", program])
+    equal(len(read_trace(trace)[0]), 3, "events")
+
+
 def test_other_allocator(k):
     """A program with its own allocator keeps it."""
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))
