@@ -183,8 +183,6 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 	char near[PATH_MAX];
 
 	snprintf(path, PATH_MAX, "%s", name);
-	if (!*name)
-		return cli_usage(cli, "the name of a trace is empty");
 	if (access(name, F_OK) == 0 || errno != ENOENT)
 		return CLI_OK;
 	if (strchr(name, '/'))
