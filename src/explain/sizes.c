@@ -310,6 +310,7 @@ static double explained_by_threshold(
 #define MIN_IN_RANGE	    .8	/* part of the affected instances */
 #define MAX_RANGE	    .25 /* of that, the part of typical instances */
 #define MIN_RANGE_EXPLAINED .5
+#define MIN_NUMBERS	    4 /* different ones: fewer are named as values */
 
 struct range {
 	double from, to, a, b;
@@ -345,6 +346,15 @@ static struct range find_range(
 			  count_below(b, nb, best.from, false)) /
 		 (double)n_typical;
 	return best;
+}
+
+static bool has_several_numbers(const struct range *r, const double *sorted, size_t n)
+{
+	size_t first = count_below(sorted, n, r->from, false), found = 0;
+
+	for (size_t i = first; i < n && sorted[i] <= r->to; i++)
+		found += i == first || sorted[i] != sorted[i - 1];
+	return found >= MIN_NUMBERS;
 }
 
 struct in_range {
@@ -395,7 +405,8 @@ static int test_range(struct ky_search *w, const struct ky_column *c, uint32_t k
 				   ? explained_between(w, c, r.from, r.to)
 				   : 0;
 
-	if (r.a >= MIN_IN_RANGE && explained >= MIN_RANGE_EXPLAINED)
+	if (r.a >= MIN_IN_RANGE && has_several_numbers(&r, a, na) &&
+		explained >= MIN_RANGE_EXPLAINED)
 		add_range(w, c, key, &r, explained);
 	return w->error;
 }

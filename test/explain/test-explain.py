@@ -2466,7 +2466,7 @@ def test_slowest():
     out = explain(path, "shop:checkout", "--slowest=>500us")
     assert out["slow"]["how"] == "longer than 500us" and 20 < out["slow"]["n"] < 70, out["slow"]
     assert explain(path, "shop:checkout", "--slowest=500us")["slow"] == out["slow"]
-    for bad in ("", "x", "-3", "0", "1.5", "200%", ">", ">5", ">5min", "1e999", "5 ms", "nan"):
+    for bad in ("x", "-3", "0", "1.5", "200%", ">", ">5", ">5min", "1e999", "5 ms", "nan"):
         assert "bad --slowest" in kymo("explain", path, "--span=shop:checkout", "--slowest=" + bad, code=2), bad
 
 

@@ -17,7 +17,7 @@ struct files {
 	struct sink sink;
 	int root_fd; /* borrowed */
 	int watermark_fd;
-	bool counts_links; /* the file system does */
+	bool had_link; /* root_fd */
 };
 
 struct trace_files {
@@ -26,7 +26,6 @@ struct trace_files {
 	char *dir;			   /* below it */
 	int dir_fd, index_fd, metadata_fd; /* owned; -1 until they are needed */
 	bool resume;
-	bool counts_links;
 	uint64_t direct_from_ns; /* the disk is slow: nothing bypasses the page cache before */
 };
 
@@ -36,6 +35,7 @@ struct file_stream {
 	const char *base;
 	uint32_t n;
 	struct stream_file file;
+	bool had_link; /* its file */
 };
 
 static const struct sink_ops ops;
@@ -61,11 +61,11 @@ static bool has_link(int fd)
 
 /*
  * Returns true for an open file or directory that somebody has removed: the system would accept
- * what is written there, and nobody could read it.
+ * what is written there, and nobody could read it. Some file systems count no links.
  */
-static bool is_removed(bool counts_links, int fd)
+static bool is_removed(bool had_link, int fd)
 {
-	return counts_links && fd >= 0 && !has_link(fd);
+	return had_link && fd >= 0 && !has_link(fd);
 }
 
 /* ---- the directory ---- */
@@ -101,7 +101,7 @@ static int files_watermark(struct sink *sink, const struct ky_watermark *waterma
 	int *fd = &files_of(sink)->watermark_fd, ret = trace_dir_undo_move(root_of(sink));
 
 	/* After the recording, its user may remove it. */
-	if (is_removed(files_of(sink)->counts_links, root_of(sink)))
+	if (is_removed(files_of(sink)->had_link, root_of(sink)))
 		return watermark->flags & KY_WATERMARK_ENDED ? 0 : -ENOENT;
 	if (!ret && *fd < 0)
 		ret = trace_dir_open_file(root_of(sink), KY_WATERMARK_NAME, O_CREAT, fd);
@@ -160,8 +160,7 @@ static int files_open_trace(
 		.dir_fd = -1,
 		.index_fd = -1,
 		.metadata_fd = -1,
-		.resume = resume,
-		.counts_links = files_of(sink)->counts_links};
+		.resume = resume};
 	if (!t->dir) {
 		files_close_trace(&t->trace);
 		return -ENOMEM;
@@ -187,8 +186,6 @@ static int files_metadata(struct sink_trace *trace, uint64_t at, const char *tex
 	struct trace_files *t = trace_of(trace);
 	int ret = open_dirs(t, true);
 
-	if (is_removed(t->counts_links, t->metadata_fd))
-		return -ENOENT;
 	if (!ret && t->metadata_fd < 0)
 		ret = trace_dir_open_file(
 			t->dir_fd, "metadata", O_CREAT | (t->resume ? 0 : O_EXCL), &t->metadata_fd);
@@ -259,6 +256,12 @@ static void update_size(struct file_stream *f)
 	f->stream.n_packets = f->file.n_packets;
 }
 
+/* Called when the file was opened. */
+static void note_link(struct file_stream *f)
+{
+	f->had_link = f->file.fd >= 0 && has_link(f->file.fd);
+}
+
 static void files_close_stream(struct sink_stream *s)
 {
 	struct file_stream *f = stream_of(s);
@@ -300,6 +303,7 @@ static int files_resume(struct sink_stream *s, const struct ky_ctf_packet *like,
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	ret = stream_file_resume(&f->file, &place, like, visit, context);
+	note_link(f);
 	update_size(f);
 	return ret;
 }
@@ -326,11 +330,14 @@ static int files_append(
 	struct stream_place place = place_of(f);
 	uint64_t begin = ky_loop_now_ns(), end;
 	bool direct = spare_ns && worth_direct(f, packets, n, begin);
+	bool was_open = f->file.fd >= 0;
 	int ret;
 
-	if (is_removed(f->trace->counts_links, f->file.fd))
+	if (is_removed(f->had_link, f->file.fd))
 		return -ENOENT;
 	ret = stream_file_append(&f->file, &place, packets, n, direct);
+	if (!was_open)
+		note_link(f);
 	end = direct ? ky_loop_now_ns() : begin;
 	if (end - begin > spare_ns / 4)
 		f->trace->direct_from_ns = end + SLOW_DISK_REST * (end - begin);
