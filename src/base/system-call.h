@@ -9,8 +9,8 @@
 #define KY_BASE_SYSTEM_CALL_H
 
 #include <errno.h>
-#include <linux/prctl.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

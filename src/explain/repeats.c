@@ -158,7 +158,7 @@ static struct ky_fact find_fact(struct ky_account *a, const struct ky_source_eve
 	if (ky_source_has_number(e, f))
 		return ky_source_fact(a->source, e, f);
 	if (!v || s->values.n > MAX_SUMMED)
-		return (struct ky_fact){KY_FACT_NONE};
+		return (struct ky_fact){.type = KY_FACT_NONE};
 	if (v->fact.type == KY_FACT_NONE)
 		v->fact = ky_source_fact(a->source, e, f);
 	return v->fact;
@@ -167,7 +167,7 @@ static struct ky_fact find_fact(struct ky_account *a, const struct ky_source_eve
 /* Returns the fact of the instance before. */
 static struct ky_fact exchange_fact(struct ky_values_seen *s, struct ky_fact fact)
 {
-	struct ky_fact before = {KY_FACT_NONE};
+	struct ky_fact before = {.type = KY_FACT_NONE};
 
 	if (s) {
 		before = s->newest_fact;

@@ -1070,7 +1070,7 @@ def test_explain_of_a_user(k):
     alice = User(k, "alice")
     own = own_daemon(alice)
     done = alice.run(CLI, "record", "--explain", "-o", alice.home / "trace", "--", APP, "-n", 3)
-    check("--explain without events of the kernel: this user" in done.stderr, done.stderr)
+    check("--explain without events of the kernel: kernel events need root's daemon" in done.stderr, done.stderr)
     check({"emit:record", "libc:malloc"} <= {e.name for e in read_trace(alice.home / "trace")[0]}, done.stderr)
     end_own(own)
 
