@@ -164,7 +164,7 @@ def test_refused(k):
             ("--sample=2000000000",): "CPU samples a second",
             ("--sample=x",): "is not a number",
             ("--sample=0",): "is not a number",
-            ("--sample=",): "is not a number",
+            ("--sample=",): "has an empty argument",
             ("--sample", "--snapshot"): "exclude each other"}.items():
         done = k.kymo("record", *options, "-o", k.top / "refused", "--", "touch", ran, status=(1, 2))
         check(wanted in done.stderr, lambda done=done: f"unexpected: {done.stderr}")

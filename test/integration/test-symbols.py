@@ -153,7 +153,7 @@ def test_text_and_options(k):
     # Fields that are named, whatever their base and name.
     found = view(k, trace, "--symbols=baddr,n", "-e", "kymo_statedump:bin_info")[0]["fields"]
     check(found["baddr_symbol"].startswith("program"), found)
-    for options, text in ((["--symbols=no/such/directory"], "No such file"), (["--symbols="], "a name is missing")):
+    for options, text in ((["--symbols=no/such/directory"], "No such file"), (["--symbols="], "has an empty argument")):
         check(text in k.kymo("view", *options, trace, status=(1, 2)).stderr, options)
     # State events that are not recorded, and one line that says so.
     k.kymo("record", "--no-summary", "-t", "vpid", "-o", k.top / "plain", "--", program)
