@@ -417,15 +417,18 @@ static int test_range(struct ky_search *w, const struct ky_column *c, uint32_t k
  * After a pause, a connection may be closed, or memory cold. Pauses are no property of the
  * instance, and depend on the machine's load: most of the slow ones must come after such a pause,
  * and most of the extra time with it. On a busy machine, all pauses become somewhat longer: a pause
- * must be apart from the usual ones.
+ * must be apart from the usual ones. A pause costs less than it lasts, so it must be at least as
+ * long as the extra time.
  */
 #define MIN_PAUSE_CONTRAST  .7
 #define MIN_PAUSE_EXPLAINED .6
 #define MIN_PAUSE	    2 /* times the median of typical instances */
 
-static bool is_apart(const struct ky_column *c, const struct threshold *t, double median)
+static bool is_apart(const struct ky_search *w, const struct ky_column *c,
+	const struct threshold *t, double median)
 {
-	return c->key.kind == KY_TRAIT_AGE || t->at >= MIN_PAUSE * median;
+	return c->key.kind == KY_TRAIT_AGE ||
+	       t->at >= KY_MAX(MIN_PAUSE * median, w->affected_ns - w->typical_ns);
 }
 
 static int test_pause(struct ky_search *w, const struct ky_column *c, const double *a, size_t na,
@@ -438,7 +441,7 @@ static int test_pause(struct ky_search *w, const struct ky_column *c, const doub
 
 	/* That a value never came before is a condition of its own. */
 	if (!t.is_found || t.is_at_most || t.a - t.b < MIN_PAUSE_CONTRAST ||
-		t.at >= (double)INT64_MAX || !is_apart(c, &t, ky_stats_quantile(b, nb, .5)))
+		t.at >= (double)INT64_MAX || !is_apart(w, c, &t, ky_stats_quantile(b, nb, .5)))
 		return 0;
 	explained = explained_by_threshold(w, c, &t);
 	if (explained < MIN_PAUSE_EXPLAINED)

@@ -1673,8 +1673,8 @@ def test_company_beside_several_wakers():
 
 
 def test_pause():
-    """Instances after a pause are slow. It is no reason if others after one take no longer, or if
-    all pauses are nearly as long."""
+    """Instances after a pause are slow. It is no reason if others after one take no longer, if all
+    pauses are nearly as long, or if the extra time is longer."""
     def work(p, i, f):
         p.spend(900 if p.after_pause else 30)
         p.after_pause = p.r.random() < .05
@@ -1684,7 +1684,8 @@ def test_pause():
         return {"kind": p.r.randrange(3)}
     for others, pause, expected in ((0, 20 * 10**6, "when its thread had none for 20.1 ms or longer before"),
                                     (.2, 20 * 10**6, "nothing recorded tells why"),
-                                    (0, 60000, "nothing recorded tells why")):
+                                    (0, 60000, "nothing recorded tells why"),
+                                    (0, 300000, "nothing recorded tells why")):
         p = Program(103, threads=1, n=900)
         p.after_pause = False
         first = kymo("explain", p.make(work, spend_after), "--span=shop:checkout").splitlines()[0]
