@@ -14,7 +14,7 @@
 #include <kymo/span.h>
 
 #define N_ORDERS    8000
-#define PAUSE_US    400000 /* between two inventories */
+#define PAUSE_US    150000 /* between two inventories */
 #define COUNTING_US 60000
 #define PAYING_US   100
 
