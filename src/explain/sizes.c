@@ -241,20 +241,33 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 	ky_search_add(w, condition, &b);
 }
 
-struct beyond {
+/* Numbers from one to another, and the parts of affected and of typical instances in it. */
+struct range {
+	double from, to, a, b;
+};
+
+static struct range range_of(const struct threshold *t)
+{
+	return (struct range){.from = t->is_at_most ? -INFINITY : t->at,
+		.to = t->is_at_most ? t->at : INFINITY,
+		.a = t->a,
+		.b = t->b};
+}
+
+struct in_range {
 	const struct ky_search *w;
 	const struct ky_column *c;
-	const struct threshold *t;
+	const struct range *r;
 	uint32_t key;
 };
 
-static bool is_beyond(const void *arg, const struct ky_instance *i)
+static bool is_in_range(const void *arg, const struct ky_instance *i)
 {
-	const struct beyond *b = arg;
-	const struct ky_fact *fact = ky_instance_fact(i, b->key);
-	double number = fact ? ky_column_number(b->w, b->c, fact) : NAN;
+	const struct in_range *v = arg;
+	const struct ky_fact *fact = ky_instance_fact(i, v->key);
+	double number = fact ? ky_column_number(v->w, v->c, fact) : NAN;
 
-	return b->t->is_at_most ? number <= b->t->at : number >= b->t->at;
+	return number >= v->r->from && number <= v->r->to;
 }
 
 static void put_bound(struct ky_buf *b, double number)
@@ -262,27 +275,32 @@ static void put_bound(struct ky_buf *b, double number)
 	ky_buf_printf(b, number == round(number) && fabs(number) < 1e15 ? "%.0f" : "%.4g", number);
 }
 
-static void add_threshold(struct ky_search *w, const struct ky_column *c, uint32_t key,
-	const struct threshold *t, double p, double explained)
+static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct range *r, double p, double explained)
 {
 	struct ky_condition condition = ky_column_condition(c, p, explained);
+	const bool has_end = r->to < INFINITY;
 	struct ky_buf b = {0};
 
 	ky_buf_puts(&b, "when ");
+	if (has_end && r->from > -INFINITY) {
+		put_bound(&b, r->from);
+		ky_buf_puts(&b, " ≤ ");
+	}
 	ky_column_put(&b, w, c);
-	ky_buf_puts(&b, t->is_at_most ? " ≤ " : " ≥ ");
-	put_bound(&b, t->at);
+	ky_buf_puts(&b, has_end ? " ≤ " : " ≥ ");
+	put_bound(&b, has_end ? r->to : r->from);
 	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
 	condition.n_brief = b.len;
-	condition.contrast *= t->a - t->b;
-	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * t->a, 100 * t->b);
-	condition.has = ky_search_mark(w, is_beyond, &(struct beyond){w, c, t, key});
+	condition.contrast *= r->a - r->b;
+	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * r->a, 100 * r->b);
+	condition.has = ky_search_mark(w, is_in_range, &(struct in_range){w, c, r, key});
 	ky_search_add(w, condition, &b);
 }
 
-/* How much of the excess it explains to be between these, whatever the number. */
-static double explained_between(
-	struct ky_search *w, const struct ky_column *c, double from, double to)
+/* How much of the excess it explains to be in the range, whatever the number. */
+static double explained_by_range(
+	struct ky_search *w, const struct ky_column *c, const struct range *r)
 {
 	bool *has = calloc(c->n + 1, sizeof(*has));
 	double explained = 0;
@@ -290,18 +308,11 @@ static double explained_between(
 	if (!has)
 		w->error = -ENOMEM;
 	for (size_t i = 0; has && i < c->n; i++)
-		has[i] = c->numbers[i] >= from && c->numbers[i] <= to;
+		has[i] = c->numbers[i] >= r->from && c->numbers[i] <= r->to;
 	if (has)
 		explained = ky_column_explained_by(w, c, has);
 	free(has);
 	return explained;
-}
-
-static double explained_by_threshold(
-	struct ky_search *w, const struct ky_column *c, const struct threshold *t)
-{
-	return explained_between(
-		w, c, t->is_at_most ? -INFINITY : t->at, t->is_at_most ? t->at : INFINITY);
 }
 
 /* --- numbers in the middle --- */
@@ -311,10 +322,6 @@ static double explained_by_threshold(
 #define MAX_RANGE	    .25 /* of that, the part of typical instances */
 #define MIN_RANGE_EXPLAINED .5
 #define MIN_NUMBERS	    4 /* different ones: fewer are named as values */
-
-struct range {
-	double from, to, a, b;
-};
 
 /* The range from one affected number to another, with most of these and fewest typical ones. */
 static struct range find_range(
@@ -357,57 +364,21 @@ static bool has_several_numbers(const struct range *r, const double *sorted, siz
 	return found >= MIN_NUMBERS;
 }
 
-struct in_range {
-	const struct ky_search *w;
-	const struct ky_column *c;
-	const struct range *r;
-	uint32_t key;
-};
-
-static bool is_in_range(const void *arg, const struct ky_instance *i)
-{
-	const struct in_range *v = arg;
-	const struct ky_fact *fact = ky_instance_fact(i, v->key);
-	double number = fact ? ky_column_number(v->w, v->c, fact) : NAN;
-
-	return number >= v->r->from && number <= v->r->to;
-}
-
-static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t key,
-	const struct range *r, double explained)
-{
-	size_t na = w->f->affected.n, nt = w->d->group->n_typical;
-	double p = ky_stats_fisher(
-		(size_t)lround(r->a * (double)na), na, (size_t)lround(r->b * (double)nt), nt);
-	/* Both ends were chosen. */
-	struct ky_condition condition = ky_column_condition(c, p * (double)(na * na), explained);
-	struct ky_buf b = {0};
-
-	ky_buf_puts(&b, "when ");
-	put_bound(&b, r->from);
-	ky_buf_puts(&b, " ≤ ");
-	ky_column_put(&b, w, c);
-	ky_buf_puts(&b, " ≤ ");
-	put_bound(&b, r->to);
-	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
-	condition.n_brief = b.len;
-	condition.contrast *= r->a - r->b;
-	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * r->a, 100 * r->b);
-	condition.has = ky_search_mark(w, is_in_range, &(struct in_range){w, c, r, key});
-	ky_search_add(w, condition, &b);
-}
-
 static int test_range(struct ky_search *w, const struct ky_column *c, uint32_t key, const double *a,
 	size_t na, const double *b, size_t nb)
 {
 	struct range r = find_range(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
-	double explained = r.a - r.b > 0 && r.b <= MAX_RANGE * r.a
-				   ? explained_between(w, c, r.from, r.to)
-				   : 0;
+	double p, explained;
 
-	if (r.a >= MIN_IN_RANGE && has_several_numbers(&r, a, na) &&
-		explained >= MIN_RANGE_EXPLAINED)
-		add_range(w, c, key, &r, explained);
+	if (r.a < MIN_IN_RANGE || r.b > MAX_RANGE * r.a || !has_several_numbers(&r, a, na))
+		return 0;
+	explained = explained_by_range(w, c, &r);
+	/* Both ends were chosen. */
+	p = ky_stats_fisher((size_t)lround(r.a * (double)w->f->affected.n), w->f->affected.n,
+		    (size_t)lround(r.b * (double)w->d->group->n_typical), w->d->group->n_typical) *
+	    (double)(w->f->affected.n * w->f->affected.n);
+	if (explained >= MIN_RANGE_EXPLAINED)
+		add_range(w, c, key, &r, p, explained);
 	return w->error;
 }
 
@@ -437,13 +408,15 @@ static int test_pause(struct ky_search *w, const struct ky_column *c, const doub
 	struct threshold t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
 	struct ky_buf text = {0};
 	struct ky_condition condition;
+	struct range side;
 	double explained;
 
 	/* That a value never came before is a condition of its own. */
 	if (!t.is_found || t.is_at_most || t.a - t.b < MIN_PAUSE_CONTRAST ||
 		t.at >= (double)INT64_MAX || !is_apart(w, c, &t, ky_stats_quantile(b, nb, .5)))
 		return 0;
-	explained = explained_by_threshold(w, c, &t);
+	side = range_of(&t);
+	explained = explained_by_range(w, c, &side);
 	if (explained < MIN_PAUSE_EXPLAINED)
 		return w->error;
 	condition = ky_column_condition(c, p, explained);
@@ -475,6 +448,7 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 	double p = KY_MIN(up, down);
 	struct size_effect e;
 	struct threshold t;
+	struct range side;
 	int r;
 
 	w->n_tests += 2;
@@ -503,8 +477,9 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 				.is_at_most = t.is_at_most,
 				.at = t.at,
 				.contrast = t.a - t.b});
-	if (t.is_found && e.explained > .3 && explained_by_threshold(w, c, &t) >= .25) {
-		add_threshold(w, c, key, &t, p, e.explained);
+	side = range_of(&t);
+	if (t.is_found && e.explained > .3 && explained_by_range(w, c, &side) >= .25) {
+		add_range(w, c, key, &side, p, e.explained);
 		return w->error;
 	}
 	return test_range(w, c, key, a, na, b, nb);
