@@ -38,7 +38,8 @@ static int open_output(struct consumerd *c, const struct ky_cons_init *m)
 {
 	int ret = *m->output ? trace_dir_make(m->output, m->resume, &c->root_fd) : 0;
 
-	if (c->root_fd >= 0 && !m->place && trace_dir_claim(c->root_fd) < 0 && !m->resume) {
+	/* A predecessor that hangs may still have it. */
+	if (c->root_fd >= 0 && !m->place && !trace_dir_claim(c->root_fd) && !m->resume) {
 		ret = -EEXIST;
 		c->root_fd = ky_close(c->root_fd);
 	}

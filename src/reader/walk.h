@@ -57,12 +57,12 @@ struct ky_walk {
 	const struct ky_stream *stream; /* borrowed */
 	const struct ky_select *select; /* borrowed */
 	struct ky_packets *packets;	/* borrowed: the pool */
-	/* what comes next */
+	/* the event or loss that is next */
 	enum ky_item_kind next;
 	int64_t next_ns; /* 0 without a clock */
 	struct ky_event_class *event;
 	struct ky_losses losses;
-	/* where we are */
+	/* the position in the stream */
 	size_t file;	 /* index of the current file */
 	uint64_t offset; /* of the next packet, bytes */
 	struct ky_stream_class *class;

@@ -15,7 +15,7 @@ struct ky_async {
 	struct ky_async *below; /* owned: the same name and id, begun before; not in the table */
 	uint32_t name;
 	uint64_t id;
-	/* where it is drawn: the caller's */
+	/* the caller stores here on which track it draws the span */
 	struct ky_track *track;
 	size_t lane;
 };

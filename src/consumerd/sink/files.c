@@ -60,8 +60,8 @@ static bool has_link(int fd)
 }
 
 /*
- * Returns true for an open file or directory that somebody has removed: the system would accept
- * what is written there, and nobody could read it. Some file systems count no links.
+ * Returns true for an open file or directory that somebody has removed: writes to it would succeed,
+ * but nobody could read them. Some file systems count no links.
  */
 static bool is_removed(bool had_link, int fd)
 {

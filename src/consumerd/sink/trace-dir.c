@@ -80,9 +80,9 @@ static void lock_while_recording(int fd)
 	fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-int trace_dir_claim(int fd)
+bool trace_dir_claim(int fd)
 {
-	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EEXIST : 0;
+	return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
 }
 
 int trace_dir_make(const char *path, bool resume, int *ret_fd)

@@ -16,12 +16,11 @@
  */
 int trace_dir_make(const char *path, bool resume, int *ret_fd);
 /*
- * Claims the open trace directory for this process, until all descriptors of this opening are
- * closed. -EEXIST: another consumer has it, of this or of another session daemon. (The lock is one
- * of the kernel's file descriptions, so it knows directories by whatever name, and consumers that
- * died have none.)
+ * Locks the open trace directory against other consumers until fd is closed. Returns false if
+ * another consumer has locked it, of this or of another session daemon. The lock (flock) belongs to
+ * the open file: it holds for all names of the directory, and ends with the process.
  */
-int trace_dir_claim(int fd);
+bool trace_dir_claim(int fd);
 /*
  * Opens the directory `path` ("a/b/c") below root, and makes missing components if `create`.
  * -EINVAL: the path leads anywhere else.
