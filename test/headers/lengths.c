@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sequences in pieces, with lengths that a program may also pass by mistake. The sum of the lengths
- * must not wrap: otherwise the record would be too small for what is copied into it. The program is
- * its own tracer and takes its own events. Exit status: the number of events with a wrong length.
+ * must not wrap: otherwise the record would be too small for what is copied into it. And texts that
+ * have become shorter since they were measured. The program is its own tracer and takes its own
+ * events. Exit status: the number of events and texts with a wrong length.
  */
 #include <kymo/tracepoint.h>
 
@@ -44,6 +45,25 @@ static void expect(const char *what, int right)
 	handed_over = 0;
 }
 
+/* Copies texts of n bytes of which a NUL now ends `left`. */
+static void copy_shortened(void)
+{
+	char text[48];
+	unsigned char copy[sizeof(text)];
+	size_t n, left;
+
+	for (n = 0; n < sizeof(text); n++) {
+		for (left = 0; left <= n; left++) {
+			memset(text, 'x', sizeof(text));
+			text[left] = 0;
+			if (kymo__copy_text(copy, text, n) != left || memcmp(copy, text, left)) {
+				printf("%zu bytes of %zu: copied wrongly\n", left, n);
+				wrong++;
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	static const uint64_t numbers[32];
@@ -62,5 +82,6 @@ int main(void)
 	expect("all", handed_over >= too_large);
 	kymo_event(lengths, halves, kymo_blob(a, numbers, half), kymo_blob(b, numbers, half));
 	expect("two halves", handed_over >= (sizeof(size_t) == 8 ? UINT32_MAX : too_large));
+	copy_shortened();
 	return wrong;
 }

@@ -185,31 +185,41 @@ static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_sequence(
 }
 
 /*
- * Copies n bytes of text, by words if there is at least one. Another thread may change the text
+ * Copies a word of text. Returns a value in which the top bit of a byte is set if this byte, or one
+ * below it, is 0. Other bits mean nothing.
+ */
+static inline KYMO__QUIET __attribute__((__always_inline__, __unused__)) uint64_t kymo__copy_word(
+	unsigned char *to, const char *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	__asm__("" : "+r"(word)); /* tests the copied value */
+	memcpy(to, &word, sizeof(word));
+	return (word - UINT64_MAX / 255) & ~word;
+}
+
+/*
+ * Copies n bytes of text, by words if there is at least one. The last word overlaps the one before;
+ * it is copied early, because its address waits for n. Another thread may change the text
  * meanwhile: the copy ends at a copied NUL. Returns its length.
  */
 static inline KYMO__QUIET __attribute__((__unused__)) size_t kymo__copy_text(
 	unsigned char *to, const char *from, size_t n)
 {
-	const uint64_t ones = UINT64_MAX / 255;
-	uint64_t word, nul = 0;
+	const size_t size = sizeof(uint64_t);
+	uint64_t nul;
 	size_t i = 0;
 
-	if (n < sizeof(word)) {
+	if (n < size) {
 		while (i < n && (to[i] = (unsigned char)((const volatile char *)from)[i]) != 0)
 			i++;
 		return i;
 	}
-	for (;;) {
-		memcpy(&word, from + i, sizeof(word));
-		__asm__("" : "+r"(word)); /* tests the copied value */
-		memcpy(to + i, &word, sizeof(word));
-		nul |= (word - ones) & ~word; /* top bit of a byte set: it, or one below it, is 0 */
-		if (i == n - sizeof(word))
-			break;
-		i = i + sizeof(word) < n - sizeof(word) ? i + sizeof(word) : n - sizeof(word);
-	}
-	if (__builtin_expect((nul & (ones << 7)) != 0, 0)) {
+	nul = kymo__copy_word(to, from) | kymo__copy_word(to + n - size, from + n - size);
+	for (i = size; i < n - size; i += size)
+		nul |= kymo__copy_word(to + i, from + i);
+	if (__builtin_expect((nul & (UINT64_MAX / 255 << 7)) != 0, 0)) {
 		to[n] = 0;
 		n = strlen((const char *)to);
 	}

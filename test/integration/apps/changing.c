@@ -30,10 +30,10 @@ static void *change(void *unused)
 {
 	(void)unused;
 	for (unsigned i = 0; !__atomic_load_n(&done, __ATOMIC_RELAXED); i++) {
-		put(&brief[i % 20], '\0');
+		put(&brief[i % 31], '\0');
 		put(&lengthy[i % 300], '\0');
 		wait_a_little();
-		put(&brief[i % 20], 'b');
+		put(&brief[i % 31], 'b');
 		put(&lengthy[i % 300], 'l');
 		wait_a_little();
 	}
