@@ -40,10 +40,11 @@ struct ky_filter_insn;
 /* Makes the short form of the code that begins here, or one that is never used. */
 void ky_filter_make_quick(const struct ky_filter_insn *i, struct ky_filter_quick *ret);
 
+/* It branches: a load whose address depends on the result would take longer. */
 static inline __attribute__((always_inline)) unsigned ky_filter_test(
 	const struct ky_filter_test *t, uint64_t bytes)
 {
-	return t->verdict[(bytes << t->shift) - t->least <= t->width];
+	return (bytes << t->shift) - t->least <= t->width ? t->verdict[1] : t->verdict[0];
 }
 
 /* Returns true if the payload passes. Only for payloads of at least q->end bytes in one place. */
