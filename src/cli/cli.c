@@ -361,7 +361,7 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	if (cli_has(cli, "version"))
 		return cmd_version.run(cli);
 	if (cli_has(cli, "help"))
-		return cli_help(cli, NULL);
+		return cmd_help.run(cli);
 	if (!cli->args.n_pos && !cli->json) {
 		cli_help_all(stderr);
 		return CLI_USAGE;

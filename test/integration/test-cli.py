@@ -38,6 +38,7 @@ def test_help(k):
     for command in listed:
         text = k.kymo(command, "--help").stdout
         equal(k.kymo("help", command).stdout, text, f"help {command}")
+        equal(k.kymo("--help", command).stdout, text, f"--help {command}")
         check(f"Usage: kymo {command}" in text and "--json" in text, f"help of {command}: {text}")
     for command in COMMANDS:
         check(command in listed, f"{command} is not listed")
