@@ -31,7 +31,7 @@ struct dumper {
 
 /* An answer for which a daemon waits. */
 struct owed {
-	const struct tracer_conn *conn;
+	uint32_t conn; /* index in tracer.conns */
 	uint32_t cookie;
 };
 
@@ -45,9 +45,8 @@ static struct {
 	uint32_t generation; /* of forks */
 	uint32_t work;	     /* futex: changes when there may be work */
 	uint32_t n_owed;
+	struct owed owed[OWED_MAX]; /* small: it fits on the page of the others */
 } state KY_WRITTEN_EARLY;
-
-static struct owed owed[OWED_MAX];
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
@@ -228,6 +227,11 @@ static void find_sets(const struct tracer_conn *conn, const struct ky_app_stated
 	}
 }
 
+static uint32_t number_of(const struct tracer_conn *conn)
+{
+	return (uint32_t)(conn - tracer.conns);
+}
+
 bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *msg)
 {
 	struct tracer_mask mask;
@@ -242,7 +246,7 @@ bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *m
 	tracer_self_dump(&mask);
 	if (state.n_owed >= OWED_MAX)
 		return true;
-	owed[state.n_owed++] = (struct owed){conn, msg->cookie};
+	state.owed[state.n_owed++] = (struct owed){number_of(conn), msg->cookie};
 	return false;
 }
 
@@ -251,10 +255,10 @@ bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 	if (state.has_thread && (state.running || next_pending()))
 		return false;
 	for (uint32_t i = 0; i < state.n_owed; i++) {
-		if (owed[i].conn != conn)
+		if (state.owed[i].conn != number_of(conn))
 			continue;
-		*ret_cookie = owed[i].cookie;
-		owed[i] = owed[--state.n_owed];
+		*ret_cookie = state.owed[i].cookie;
+		state.owed[i] = state.owed[--state.n_owed];
 		return true;
 	}
 	return false;
@@ -263,8 +267,8 @@ bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 void tracer_statedump_forget_conn(const struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < state.n_owed;)
-		if (owed[i].conn == conn)
-			owed[i] = owed[--state.n_owed];
+		if (state.owed[i].conn == number_of(conn))
+			state.owed[i] = state.owed[--state.n_owed];
 		else
 			i++;
 }
