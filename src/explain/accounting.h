@@ -118,7 +118,7 @@ struct ky_account {
 	KY_VEC(uint32_t) company_of;		/* by name: index + 1 in x->company */
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct ky_stage) stages;
-	struct ky_htab open_async;
+	struct ky_htab open_async; /* struct ky_thread_async */
 	KY_VEC(struct ky_running) running;
 	struct ky_htab values_seen; /* of fields of begins */
 	size_t n_values_seen;

@@ -4,21 +4,6 @@
 
 #include "base/bisect.h"
 
-/* Begun in a thread, and not ended. */
-struct open_async {
-	struct ky_hnode node;
-	uint32_t name;
-	uint64_t id;
-	struct ky_timeline *thread;
-};
-
-static uint32_t hash_async(uint32_t name, uint64_t id)
-{
-	const uint64_t key[] = {name, id};
-
-	return ky_hash(key, sizeof(key));
-}
-
 static void find_async(struct ky_account *a, const struct ky_source_event *e)
 {
 	uint64_t id = ky_source_id(e);
@@ -45,62 +30,24 @@ static void find_async(struct ky_account *a, const struct ky_source_event *e)
 static void begin_async(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e, uint64_t id)
 {
-	struct open_async *o = calloc(1, sizeof(*o));
+	struct ky_thread_async *o = ky_open_async_begin(
+		&a->open_async, sizeof(*o), e->class->base, id);
 
-	if (!o || ky_htab_add(&a->open_async, &o->node, hash_async(e->class->base, id)) < 0) {
-		free(o);
+	if (!o) {
 		ky_account_check(a, -ENOMEM);
 		return;
 	}
-	o->name = e->class->base;
-	o->id = id;
-	o->thread = t;
-	t->n_async++;
-	t->async_name = o->name;
-	t->async_id = id;
+	ky_list_append(&t->asyncs, &o->of_thread);
 	t->is_async_new = true;
-}
-
-static struct open_async *find_open_async(struct ky_account *a, uint32_t name, uint64_t id)
-{
-	for (struct ky_hnode *n = ky_htab_first(&a->open_async, hash_async(name, id)); n;
-		n = ky_htab_next(n)) {
-		struct open_async *o = ky_container_of(n, struct open_async, node);
-
-		if (o->name == name && o->id == id)
-			return o;
-	}
-	return NULL;
-}
-
-/* The one that is left, if only one is, is looked up among all: threads with several are rare. */
-static void find_last_async(struct ky_account *a, struct ky_timeline *t)
-{
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&a->open_async, i, n, tmp)
-	{
-		const struct open_async *o = ky_container_of(n, struct open_async, node);
-
-		if (o->thread == t) {
-			t->async_name = o->name;
-			t->async_id = o->id;
-		}
-	}
 }
 
 static void end_async(struct ky_account *a, const struct ky_source_event *e, uint64_t id)
 {
-	struct open_async *o = find_open_async(a, e->class->base, id);
-	struct ky_timeline *t = o ? o->thread : NULL;
+	_cleanup_free_ struct ky_thread_async *o = ky_open_async_end(
+		&a->open_async, e->class->base, id);
 
-	if (!o)
-		return;
-	ky_htab_remove(&a->open_async, &o->node);
-	free(o);
-	if (--t->n_async == 1)
-		find_last_async(a, t);
+	if (o)
+		ky_list_remove(&o->of_thread);
 }
 
 void ky_async_add_event(
@@ -124,5 +71,5 @@ void ky_async_add_event(
 
 void ky_async_deinit(struct ky_account *a)
 {
-	ky_htab_free_all(&a->open_async, struct open_async, node);
+	ky_open_async_free_all(&a->open_async);
 }

@@ -2,6 +2,7 @@
 /* Stages of asynchronous instances: asynchronous spans with their number. */
 #include "explain/accounting.h"
 
+#include "analysis/open-async.h"
 #include "base/bisect.h"
 
 static int compare_ids(const void *a, const void *b)
@@ -25,76 +26,29 @@ static bool is_chosen_id(const struct ky_account *a, uint64_t id)
 
 /* Begun, and not ended yet. */
 struct open_stage {
-	struct ky_hnode node;
-	struct open_stage *below; /* the same number and name, begun before; not in the table */
-	size_t index;		  /* in a->stages */
+	struct ky_open_async open;
+	size_t index; /* in a->stages */
 };
-
-static uint32_t hash_stage(uint64_t id, uint32_t name)
-{
-	const uint64_t key[] = {id, name};
-
-	return ky_hash(key, sizeof(key));
-}
-
-/* The newest one. */
-static struct open_stage *find_open(
-	const struct ky_account *a, const struct ky_htab *open, uint64_t id, uint32_t name)
-{
-	for (struct ky_hnode *n = ky_htab_first(open, hash_stage(id, name)); n;
-		n = ky_htab_next(n)) {
-		struct open_stage *o = ky_container_of(n, struct open_stage, node);
-
-		if (a->stages.v[o->index].id == id && a->stages.v[o->index].name == name)
-			return o;
-	}
-	return NULL;
-}
 
 static int begin_stage(struct ky_account *a, struct ky_htab *open, const struct ky_stage *s)
 {
-	struct open_stage *o = calloc(1, sizeof(*o)), *below = find_open(a, open, s->id, s->name);
+	struct open_stage *o = ky_open_async_begin(open, sizeof(*o), s->name, s->id);
 
-	if (!o || ky_vec_add(&a->stages, *s) < 0) {
-		free(o);
+	if (!o)
 		return -ENOMEM;
-	}
-	o->index = a->stages.n - 1;
-	o->below = below;
-	if (below)
-		ky_htab_remove(open, &below->node);
-	return ky_htab_add(open, &o->node, hash_stage(s->id, s->name));
+	o->index = a->stages.n;
+	return ky_vec_add(&a->stages, *s);
 }
 
 static void end_stage(struct ky_account *a, struct ky_htab *open, uint64_t id, uint32_t name,
 	uint32_t thread, int64_t ns)
 {
-	struct open_stage *o = find_open(a, open, id, name);
+	_cleanup_free_ struct open_stage *o = ky_open_async_end(open, name, id);
 
 	if (!o)
 		return;
 	a->stages.v[o->index].to = ns;
 	a->stages.v[o->index].end_thread = thread;
-	ky_htab_remove(open, &o->node);
-	if (o->below) /* in the room that it leaves */
-		ky_htab_add(open, &o->below->node, hash_stage(id, name));
-	free(o);
-}
-
-static void free_open(struct ky_htab *open)
-{
-	struct open_stage *o, *below;
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(open, i, n, tmp)
-	{
-		for (o = ky_container_of(n, struct open_stage, node); o; o = below) {
-			below = o->below;
-			free(o);
-		}
-	}
-	ky_htab_deinit(open);
 }
 
 static void add_stage_event(
@@ -143,7 +97,7 @@ int ky_stages_read(struct ky_account *a)
 			add_stage_event(a, &open, &e);
 		r = a->error;
 	}
-	free_open(&open);
+	ky_open_async_free_all(&open);
 	if (a->stages.n)
 		qsort(a->stages.v, a->stages.n, sizeof(*a->stages.v), compare_stages);
 	return r;

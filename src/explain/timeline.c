@@ -11,13 +11,25 @@
 
 /* --- history --- */
 
+const struct ky_open_async *ky_timeline_async(const struct ky_timeline *t)
+{
+	const struct ky_list *first = t->asyncs.next;
+
+	if (ky_list_empty(&t->asyncs) || first->next != &t->asyncs)
+		return NULL;
+	return &ky_container_of(first, struct ky_thread_async, of_thread)->open;
+}
+
 uint32_t ky_timeline_span(const struct ky_timeline *t)
 {
+	const struct ky_open_async *async;
+
 	for (size_t i = t->stack.n; i-- > 0;) {
 		if (!t->stack.v[i].is_lock)
 			return t->stack.v[i].name;
 	}
-	return t->n_async == 1 ? t->async_name : 0;
+	async = ky_timeline_async(t);
+	return async ? async->name : 0;
 }
 
 int64_t ky_timeline_woken_ns(const struct ky_timeline *t, int64_t ns)
@@ -167,6 +179,7 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread)
 	if (!t)
 		return NULL;
 	t->thread = thread;
+	ky_list_init(&t->asyncs);
 	t->begun_ns = INT64_MIN;
 	t->max_history = KY_MIN(
 		KY_MAX(MAX_ALL_HISTORY / (m->x->threads.n + 1), (size_t)256), (size_t)65536);

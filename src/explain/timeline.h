@@ -9,6 +9,8 @@
 #ifndef EXPLAIN_TIMELINE_H
 #define EXPLAIN_TIMELINE_H
 
+#include "analysis/open-async.h"
+#include "base/list.h"
 #include "explain/locks.h"
 #include "explain/model.h"
 
@@ -70,13 +72,16 @@ struct ky_stack {
 	uint64_t addresses[KY_SAMPLE_DEPTH];
 };
 
+/* An asynchronous span in the thread where it began. */
+struct ky_thread_async {
+	struct ky_open_async open;
+	struct ky_list of_thread;
+};
+
 struct ky_timeline {
 	uint32_t thread;
 	KY_VEC(struct ky_frame) stack;
-	/* asynchronous spans that began here and are open: a thread that has one works on it */
-	size_t n_async;
-	uint32_t async_name;
-	uint64_t async_id;
+	struct ky_list asyncs; /* struct ky_thread_async: those that are open */
 	bool is_async_new;
 	KY_VEC(struct ky_trait) outer; /* fields of the begins of the spans in the stack */
 	bool had_event;
@@ -146,6 +151,11 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread);
 uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number);
 void ky_machine_deinit(struct ky_machine *m);
 
+/*
+ * The asynchronous span that began in the thread and is open: the thread works on it. NULL: there
+ * is none, or there are several.
+ */
+const struct ky_open_async *ky_timeline_async(const struct ky_timeline *t);
 /* The name of the innermost span, an asynchronous one if there is no other; or 0. */
 uint32_t ky_timeline_span(const struct ky_timeline *t);
 /* The innermost span at that time, as struct ky_history has it; or 0. */

@@ -156,12 +156,13 @@ static int64_t off_within(
  */
 static uint32_t async_part(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w)
 {
+	const struct ky_open_async *async = ky_timeline_async(t);
 	uint32_t c = ky_window_top(w);
 
-	if (t->n_async != 1 || ky_timeline_is_locking(t) || t->async_name == a->x->span ||
-		(a->x->is_async && t->async_id == w->instance->id))
+	if (!async || ky_timeline_is_locking(t) || async->name == a->x->span ||
+		(a->x->is_async && async->id == w->instance->id))
 		return c;
-	c = ky_window_child(a, c, KY_PART_SPAN, t->async_name, 0);
+	c = ky_window_child(a, c, KY_PART_SPAN, async->name, 0);
 	if (t->is_async_new || t->last_ns < w->from)
 		count_part(a, w, c);
 	return c;

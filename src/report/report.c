@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "analysis/open-async.h"
 #include "reader/format.h"
-#include "report/async.h"
 #include "report/column.h"
 #include "report/flows.h"
 #include "report/list.h"
@@ -61,7 +61,7 @@ struct report {
 	struct ky_tracks tracks;
 	uint32_t states[N_STATES], mutex;
 	struct current current[MAX_CPUS];
-	struct ky_htab async; /* open spans: report/async.h */
+	struct ky_htab async; /* struct async_slice */
 	struct ky_event_list list;
 	struct ky_track_losses losses;
 	struct ky_htab threads;
@@ -350,10 +350,19 @@ static uint32_t name_of_pair(struct report *r, const struct ky_source_event *e)
 	return add_name(r, text);
 }
 
+/* An asynchronous span that is open, and the place where it is drawn. */
+struct async_slice {
+	struct ky_open_async open;
+	struct ky_track *track;
+	size_t lane;
+};
+
 static void begin_async(struct report *r, const struct ky_source_event *e, int64_t pid, int64_t ns)
 {
 	struct ky_track *k = get_track(r, KY_TRACK_ASYNC, e->host, pid, 0);
-	struct ky_async *a = k ? ky_async_begin(&r->async, e->class->base, ky_source_id(e)) : NULL;
+	struct async_slice *a = k ? ky_open_async_begin(
+					    &r->async, sizeof(*a), e->class->base, ky_source_id(e))
+				  : NULL;
 
 	if (!a) {
 		r->error = -ENOMEM;
@@ -363,12 +372,12 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 	k->group = e->group;
 	k->gap_ns = r->losses.until_ns;
 	a->track = k;
-	a->lane = ky_track_open_lane(&r->tracks, k, a->name, ns);
+	a->lane = ky_track_open_lane(&r->tracks, k, a->open.name, ns);
 }
 
 static void end_async(struct report *r, const struct ky_source_event *e, int64_t ns)
 {
-	_cleanup_free_ struct ky_async *a = ky_async_end(
+	_cleanup_free_ struct async_slice *a = ky_open_async_end(
 		&r->async, e->class->base, ky_source_id(e));
 
 	if (!a)
@@ -438,7 +447,7 @@ static void note_loss(struct report *r, const struct ky_source_event *e)
 
 	if (ky_track_losses_add(&r->losses, e, from_ns, to_ns, is_shown) < 0)
 		r->error = -ENOMEM;
-	ky_async_drop_all(&r->async);
+	ky_open_async_free_all(&r->async);
 }
 
 static void add_counter(
@@ -778,7 +787,7 @@ static int prepare_report(struct report *r)
 static void free_report(struct report *r)
 {
 	ky_event_list_deinit(&r->list);
-	ky_async_drop_all(&r->async);
+	ky_open_async_free_all(&r->async);
 	ky_flows_deinit(&r->flows);
 	ky_htab_free_all(&r->threads, struct known_thread, node);
 	ky_track_losses_deinit(&r->losses);

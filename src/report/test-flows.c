@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "report/async.h"
 #include "report/column.h"
 #include "report/flows.h"
 
@@ -53,30 +52,11 @@ static void test_no_memory(void **state)
 	ky_flows_deinit(&f);
 }
 
-static void test_async(void **state)
-{
-	struct ky_htab open = {0};
-	struct ky_async *a = ky_async_begin(&open, 1, 7), *b = ky_async_begin(&open, 1, 7);
-	struct ky_async *other = ky_async_begin(&open, 2, 7);
-
-	(void)state;
-	assert_true(a && b && other);
-	assert_ptr_equal(ky_async_end(&open, 1, 7), b); /* the newest first */
-	assert_ptr_equal(ky_async_end(&open, 1, 7), a);
-	assert_null(ky_async_end(&open, 1, 7));
-	free(a);
-	free(b);
-	ky_async_begin(&open, 2, 7); /* two of one name are left */
-	ky_async_drop_all(&open);
-	assert_null(ky_async_end(&open, 2, 7));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_async),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
