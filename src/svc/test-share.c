@@ -138,6 +138,25 @@ static void test_equal_time(void **state)
 	assert_true(works[N_JOBS - 2].order <= N_JOBS / 2 + 2);
 }
 
+static void add_to_both(struct ky_job *j)
+{
+	for (int i = N_JOBS / 2; i < N_JOBS; i++)
+		ky_share_add(i % 2 ? &busy : &calm, &loop, &works[i].job);
+}
+
+/* One that had no work until now gets no more than the other from then on. */
+static void test_time_without_work(void **state)
+{
+	struct ky_job later;
+
+	for (int i = N_JOBS / 2; i < N_JOBS; i++)
+		ky_job_cancel(&works[i].job);
+	ky_job_init(&later, add_to_both);
+	ky_share_add(&busy, &loop, &later);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_true(works[N_JOBS / 2 + 1].order <= N_JOBS / 2 + 1);
+}
+
 static void test_jobs_that_are_cancelled(void **state)
 {
 	for (int i = 0; i < N_JOBS - 1; i++)
@@ -181,6 +200,7 @@ int main(void)
 		TEST(test_slice_of_each_turn),
 		TEST(test_least_time_first),
 		TEST(test_equal_time),
+		TEST(test_time_without_work),
 		TEST(test_jobs_that_are_cancelled),
 		TEST(test_rests),
 		TEST(test_does_not_rest_alone),
