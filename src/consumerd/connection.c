@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "consumerd/kept.h"
-#include "consumerd/kernel.h"
+#include "consumerd/kernel-sets.h"
 #include "consumerd/report.h"
 #include "consumerd/requests.h"
 #include "consumerd/retirement.h"

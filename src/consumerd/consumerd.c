@@ -5,7 +5,7 @@
 
 #include "consumerd/connection.h"
 #include "consumerd/kept.h"
-#include "consumerd/kernel.h"
+#include "consumerd/kernel-sets.h"
 #include "consumerd/retirement.h"
 #include "consumerd/round.h"
 #include "consumerd/stream/stream-set.h"
@@ -32,7 +32,7 @@ int consumerd_init(struct consumerd *c)
 	ky_list_init(&c->sets);
 	connection_init(c);
 	kept_init(c);
-	kernel_init(c);
+	kernel_sets_init(c);
 	retirement_init(c);
 	round_init(c);
 	ret = ky_loop_init(&c->loop);
@@ -56,7 +56,7 @@ void consumerd_deinit(struct consumerd *c)
 
 	round_deinit(c);
 	kept_deinit(c);
-	kernel_deinit(c);
+	kernel_sets_deinit(c);
 	retirement_deinit(c);
 	ky_list_foreach_safe (set, next_set, &c->sets, node)
 		stream_set_free(set);

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "consumerd/kernel.h"
+#include "consumerd/kernel-sets.h"
 
 /* A trace's metadata log, shared by its sets; kept to the end, as the trace. */
 struct kept_log {
@@ -85,7 +85,7 @@ void kept_release(struct consumerd *c, uint32_t set)
 {
 	struct kept *k, *tmp;
 
-	kernel_release(c, set);
+	kernel_sets_release(c, set);
 	ky_list_foreach_safe (k, tmp, &c->kept, node)
 		if (k->set == set)
 			kept_free(k);
@@ -133,7 +133,7 @@ int kept_send_all(struct consumerd *c)
 			return -EPERM;
 		n_sets++;
 	}
-	if (kernel_send_all(c, &n_sets) < 0)
+	if (kernel_sets_send_all(c, &n_sets) < 0)
 		return -EPERM;
 	return send_adopted(c, n_sets);
 }

@@ -4,51 +4,15 @@
 #include <fcntl.h>
 
 #include "abi/kernel.h"
-#include "consumerd/requests.h"
 #include "consumerd/round.h"
 #include "consumerd/sink/trace-dir.h"
 #include "consumerd/source/ftrace.h"
 #include "consumerd/source/perf.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/stream/symbols.h"
+#include "consumerd/traces.h"
 #include "svc/check.h"
 #include "svc/log.h"
-
-/* Of a trace_pipe_raw: the channel's, and that of new threads. */
-struct kernel_waker {
-	struct ky_watch watch;
-	struct kernel_set *set;
-	bool asleep; /* the kernel has woken the consumer: not again before the next round */
-};
-
-struct kernel_cpu {
-	struct kernel_waker events, tasks;
-	int fds[N_CPU_FDS]; /* owned; as in KERNEL_CPU; -1: not sent yet */
-};
-
-struct kernel_set {
-	struct ky_list node; /* in consumer->kernel_sets */
-	struct consumerd *consumer;
-	struct ky_cons_ring_set like; /* what stream sets know of it; strings are owned */
-	int fds[N_KERNEL_FDS];	      /* owned; as in KERNEL_SET */
-	struct trace *trace;
-	/* owned until there is a stream set; NULL: the consumer does not read the rings */
-	struct source_set *pending;
-	struct source_set *sources;
-	uint32_t n_cpus, n_known;
-	bool has_samples; /* its files are perf events, one for each CPU */
-	struct kernel_cpu *cpus;
-};
-
-static struct kernel_set *find_set(const struct consumerd *c, uint32_t id)
-{
-	struct kernel_set *k;
-
-	ky_list_foreach (k, &c->kernel_sets, node)
-		if (k->like.set == id)
-			return k;
-	return NULL;
-}
 
 static void take_fds(int *to, int *from, unsigned n)
 {
@@ -56,54 +20,6 @@ static void take_fds(int *to, int *from, unsigned n)
 		to[i] = from[i];
 		from[i] = -1;
 	}
-}
-
-static void close_fds(int *fds, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		fds[i] = ky_close(fds[i]);
-}
-
-static struct kernel_set *set_free(struct kernel_set *k)
-{
-	for (uint32_t i = 0; k->cpus && i < k->n_cpus; i++) {
-		ky_watch_remove(&k->cpus[i].events.watch);
-		ky_watch_remove(&k->cpus[i].tasks.watch);
-		close_fds(k->cpus[i].fds, N_CPU_FDS);
-	}
-	if (k->pending)
-		k->pending->ops->free(k->pending);
-	close_fds(k->fds, N_KERNEL_FDS);
-	ky_list_remove(&k->node);
-	free((void *)k->like.dir);
-	free((void *)k->like.name);
-	free(k->cpus);
-	free(k);
-	return NULL;
-}
-
-static struct kernel_set *set_new(
-	struct consumerd *c, const struct ky_cons_ring_set *like, uint32_t n_cpus)
-{
-	struct kernel_set *k = calloc(1, sizeof(*k));
-
-	if (!k)
-		return NULL;
-	ky_list_append(&c->kernel_sets, &k->node);
-	k->consumer = c;
-	k->n_cpus = n_cpus;
-	for (unsigned i = 0; i < N_KERNEL_FDS; i++)
-		k->fds[i] = -1;
-	k->cpus = calloc(n_cpus, sizeof(*k->cpus));
-	for (uint32_t i = 0; k->cpus && i < n_cpus; i++) {
-		k->cpus[i].events.set = k->cpus[i].tasks.set = k;
-		for (unsigned n = 0; n < N_CPU_FDS; n++)
-			k->cpus[i].fds[n] = -1;
-	}
-	k->like = *like;
-	k->like.dir = strdup(like->dir);
-	k->like.name = strdup(like->name);
-	return k->cpus && k->like.dir && k->like.name ? k : set_free(k);
 }
 
 /* Returns true if this consumer reads the rings: those that are only for snapshots wait for one. */
@@ -120,14 +36,14 @@ static int check_set(
 		!trace_dir_name_valid(like->name) || !n_cpus || n_cpus > KY_KERNEL_CPUS_MAX ||
 		(like->file_size && like->file_size < KY_KERNEL_BLOCK))
 		return -EBADMSG;
-	return find_set(c, like->set) ? -EEXIST : 0;
+	return kernel_set_find(c, like->set) ? -EEXIST : 0;
 }
 
 /* Finds the set's trace, to which its metadata log belongs. Returns NULL if allocation fails. */
 static struct trace *get_trace(struct consumerd *c, const struct kernel_set *k)
 {
 	int log_fd = fcntl(k->fds[1], F_DUPFD_CLOEXEC, 0);
-	struct trace *t = log_fd < 0 ? NULL : requests_get_trace(c, &k->like, &log_fd);
+	struct trace *t = log_fd < 0 ? NULL : traces_get(c, &k->like, &log_fd);
 
 	ky_close(log_fd);
 	return t;
@@ -154,7 +70,7 @@ static int take_set(struct consumerd *c, const struct ky_cons_ring_set *like, ui
 
 	if (ret < 0)
 		return ret;
-	*ret_set = set_new(c, like, n_cpus);
+	*ret_set = kernel_set_new(c, like, n_cpus);
 	if (!*ret_set)
 		return -ENOMEM;
 	take_fds((*ret_set)->fds, fds, n_fds);
@@ -168,7 +84,7 @@ static int take_set(struct consumerd *c, const struct ky_cons_ring_set *like, ui
 static int open_order(
 	const struct consumerd *c, int decoded, const uint32_t *set, struct kernel_set **ret_set)
 {
-	struct kernel_set *k = decoded < 0 ? NULL : find_set(c, *set);
+	struct kernel_set *k = decoded < 0 ? NULL : kernel_set_find(c, *set);
 
 	*ret_set = k;
 	return !k || k->has_samples ? -EBADMSG : k->sources != NULL;
@@ -203,7 +119,7 @@ int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
 	k->trace = get_trace(c, k);
 	ret = k->trace ? ftrace_new(&m, c->snapshot ? -1 : k->fds[0], &k->pending) : -ENOMEM;
 	if (ret < 0)
-		set_free(k);
+		kernel_set_free(k);
 	else
 		k->sources = k->pending;
 	return ret;
@@ -226,37 +142,6 @@ static void on_readable(struct ky_watch *w, uint32_t events)
 	}
 	waker->set->sources->ready = true;
 	round_soon(waker->set->consumer);
-}
-
-static void watch_again(struct kernel_waker *w)
-{
-	if (w->asleep) {
-		w->asleep = false;
-		ky_watch_modify(&w->watch, EPOLLIN);
-	}
-}
-
-/* Returns true if the last look left records in the kernel, as they found no room. */
-static bool has_more(const struct consumerd *c, const struct kernel_set *k)
-{
-	const struct stream_set *set;
-
-	ky_list_foreach (set, &c->sets, node)
-		if (set->sources == k->sources)
-			return stream_set_has_more(set);
-	return false;
-}
-
-void kernel_watch(struct consumerd *c)
-{
-	struct kernel_set *k;
-
-	ky_list_foreach (k, &c->kernel_sets, node)
-		/* Records that stay there would wake it again at once: it has the set's timer. */
-		for (uint32_t i = 0; i < k->n_cpus && !has_more(c, k); i++) {
-			watch_again(&k->cpus[i].events);
-			watch_again(&k->cpus[i].tasks);
-		}
 }
 
 /* All files of the set have come: makes its streams. */
@@ -340,7 +225,7 @@ int kernel_on_samples_set(struct consumerd *c, struct ky_reader *r, int *fds)
 	if (!ret)
 		ret = begin_streams(c, k);
 	if (ret < 0)
-		set_free(k);
+		kernel_set_free(k);
 	return ret;
 }
 
@@ -353,7 +238,7 @@ int kernel_on_samples_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
 
 	if (ky_cons_samples_cpu_decode(r, &m) < 0)
 		return -EBADMSG;
-	k = find_set(c, m.set);
+	k = kernel_set_find(c, m.set);
 	if (!k || !k->has_samples || open_cpu(k, m.cpu, &cpu) < 0)
 		return -EBADMSG;
 	take_fds(cpu->fds, fds, 1);
@@ -388,7 +273,7 @@ int kernel_on_symbols(struct consumerd *c, struct ky_reader *r, int *fds)
 
 	if (ky_cons_kernel_symbols_decode(r, &m) < 0)
 		return -EBADMSG;
-	k = find_set(c, m.set);
+	k = kernel_set_find(c, m.set);
 	if (!k)
 		return -EBADMSG;
 	if (!k->sources) /* the rings are for snapshots */
@@ -422,61 +307,4 @@ int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds)
 		ret = 0;
 	}
 	return ret;
-}
-
-void kernel_release(struct consumerd *c, uint32_t set)
-{
-	struct kernel_set *k = find_set(c, set);
-
-	if (k)
-		set_free(k);
-}
-
-static int send_set(struct consumerd *c, const struct kernel_set *k)
-{
-	uint8_t buf[64];
-	int len = ky_cons_kernel_adopt_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
-		&(struct ky_cons_kernel_adopt){.set = k->like.set});
-
-	return ky_msg_conn_send(&c->conn, buf, len, k->fds, N_KERNEL_FDS);
-}
-
-static int send_cpu(struct consumerd *c, const struct kernel_set *k, uint32_t cpu)
-{
-	uint8_t buf[64];
-	int len = ky_cons_kernel_adopt_cpu_encode(
-		&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
-		&(struct ky_cons_kernel_adopt_cpu){.set = k->like.set, .cpu = cpu});
-
-	return ky_msg_conn_send(&c->conn, buf, len, k->cpus[cpu].fds, N_CPU_FDS);
-}
-
-int kernel_send_all(struct consumerd *c, uint32_t *n_sets)
-{
-	const struct kernel_set *k;
-
-	ky_list_foreach (k, &c->kernel_sets, node) {
-		if (k->has_samples) /* of a command, which ends with its daemon */
-			continue;
-		if (send_set(c, k) == -EPERM)
-			return -EPERM;
-		for (uint32_t i = 0; i < k->n_cpus; i++)
-			if (k->cpus[i].fds[0] >= 0 && send_cpu(c, k, i) == -EPERM)
-				return -EPERM;
-		++*n_sets;
-	}
-	return 0;
-}
-
-void kernel_init(struct consumerd *c)
-{
-	ky_list_init(&c->kernel_sets);
-}
-
-void kernel_deinit(struct consumerd *c)
-{
-	struct kernel_set *k, *next;
-
-	ky_list_foreach_safe (k, next, &c->kernel_sets, node)
-		set_free(k);
 }

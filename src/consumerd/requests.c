@@ -17,6 +17,7 @@
 #include "consumerd/sink/trace-dir.h"
 #include "consumerd/source/rings.h"
 #include "consumerd/stream/stream-set.h"
+#include "consumerd/traces.h"
 #include "consumerd/watermark.h"
 #include "svc/log.h"
 
@@ -117,29 +118,6 @@ static int on_snapshot(struct consumerd *c, struct ky_reader *r, int *fds)
 	return c->reason ? 0 : -ENOMEM;
 }
 
-static struct trace *find_trace(struct consumerd *c, const char *dir)
-{
-	struct trace *t;
-
-	ky_list_foreach (t, &c->traces, node)
-		if (!strcmp(t->dir, dir))
-			return t;
-	return NULL;
-}
-
-struct trace *requests_get_trace(struct consumerd *c, const struct ky_cons_ring_set *m, int *log_fd)
-{
-	struct trace *t = find_trace(c, m->dir);
-
-	if (t)
-		return t;
-	t = trace_new(m, c->sink, c->resume, c->session->chunk, *log_fd);
-	*log_fd = -1;
-	if (t)
-		ky_list_append(&c->traces, &t->node);
-	return t;
-}
-
 /* Opens the rings of a set, or a copy of them, and makes its streams. */
 static int open_set(struct consumerd *c, const struct ky_cons_ring_set *m, int *fds,
 	struct stream_set **ret_set)
@@ -151,7 +129,7 @@ static int open_set(struct consumerd *c, const struct ky_cons_ring_set *m, int *
 
 	if (!trace_dir_name_valid(m->name) || (m->file_size && m->file_size < m->block_size))
 		return -EBADMSG;
-	t = requests_get_trace(c, m, &fds[2]);
+	t = traces_get(c, m, &fds[2]);
 	if (!t)
 		return -ENOMEM;
 	ret = copy ? rings_copy(m, fds[0], &sources) : rings_map(m, fds[0], fds[1], &sources);

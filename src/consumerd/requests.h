@@ -11,11 +11,4 @@
  */
 int requests_follow(struct consumerd *c, const void *buf, size_t len, int *fds, size_t n_fds);
 
-/*
- * Returns the trace of the set's directory. The first set of a trace brings the metadata log: then
- * it takes *log_fd. Returns NULL if allocation fails.
- */
-struct trace *requests_get_trace(
-	struct consumerd *c, const struct ky_cons_ring_set *m, int *log_fd);
-
 #endif

@@ -3,7 +3,7 @@
 
 #include <sys/statvfs.h>
 
-#include "consumerd/kernel.h"
+#include "consumerd/kernel-sets.h"
 #include "consumerd/bounds.h"
 #include "consumerd/report.h"
 #include "consumerd/retirement.h"
@@ -112,7 +112,7 @@ static void timer_due(struct ky_timer *timer)
 
 	drain_sets(c, false, now);
 	bounds_enforce(c, now);
-	kernel_watch(c);
+	kernel_sets_watch(c);
 	round_note_room(c, now);
 	if (retirement_proceed(c))
 		report_stats(c, 0);
