@@ -379,19 +379,16 @@ static void check_counters(struct doctor *d)
 
 static void check_kernel(struct doctor *d)
 {
-	char why[KY_TRACEFS_WHY_MAX], *advice;
-	int fd = ky_tracefs_open(why);
+	struct ky_tracefs_refusal refusal;
+	int fd = ky_tracefs_open(&refusal);
 
 	if (fd >= 0) {
 		close(fd);
 		report_finding(d, "kernel", FOUND_OK, "", "events of the kernel can be recorded");
 		return;
 	}
-	advice = strstr(why, ": ");
-	if (advice)
-		*advice = '\0';
-	report_finding(d, "kernel", FOUND_WARNING, advice ? advice + 2 : "",
-		"cannot be recorded: %s", why);
+	report_finding(d, "kernel", FOUND_WARNING, refusal.advice, "cannot be recorded: %s",
+		refusal.problem);
 }
 
 /* Returns the nearest existing directory of the path: there the trace's directory would be made. */

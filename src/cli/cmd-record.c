@@ -96,16 +96,17 @@ static int choose_output(struct recording *rec)
 /* Returns whether a daemon records the kernel for this user; else says why not. */
 static bool may_record_kernel(struct recording *rec)
 {
-	char why[KY_TRACEFS_WHY_MAX];
+	struct ky_tracefs_refusal no;
 	int fd;
 
 	if (geteuid() && !cli_has(rec->cli, "snapshot") &&
 		!kymo_ctl_open(KY_RUN_GLOBAL, &rec->root))
 		return true; /* root's daemon; one of this user's own would refuse */
-	fd = ky_tracefs_open(why);
+	fd = ky_tracefs_open(&no);
 	ky_close(fd);
 	if (fd < 0 && !rec->cli->json)
-		cli_warn(rec->cli, "--explain without events of the kernel: %s", why);
+		cli_warn(rec->cli, "--explain without events of the kernel: %s: %s", no.problem,
+			no.advice);
 	return fd >= 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/small-file.h"
 #include "base/util.h"
+#include "kernel/format.h"
 #include "kernel/pid-ns.h"
 
 #define MOUNTED	 "/sys/kernel/tracing"
@@ -46,39 +47,48 @@ static bool file_contains(const char *path, const char *text)
 	return false;
 }
 
-static void explain_no_tracefs(int error, char why[KY_TRACEFS_WHY_MAX])
+static struct ky_tracefs_refusal explain_no_tracefs(int error)
 {
+	struct ky_tracefs_refusal r = {
+		.advice = "run the daemon as root, in a container with --privileged"};
+
+	if (error == -EOPNOTSUPP)
+		return (struct ky_tracefs_refusal){
+			"this kernel's trace buffers have another layout than Kymo reads",
+			"use a 64-bit kernel, Linux 5.4 or later"};
 	if (!file_contains("/proc/filesystems", "tracefs"))
-		snprintf(why, KY_TRACEFS_WHY_MAX, "this kernel has no tracing (CONFIG_FTRACE)");
-	else if (file_contains(LOCKDOWN, "[confidentiality]"))
-		snprintf(why, KY_TRACEFS_WHY_MAX,
-			"kernel lockdown forbids tracing: boot with lockdown=integrity");
-	else if (geteuid())
-		snprintf(why, KY_TRACEFS_WHY_MAX,
-			"kernel events need root's daemon: 'sudo systemctl start kymo-sessiond' starts it, and it serves the members of group 'tracing' ('sudo usermod -aG tracing $USER', then log in again)");
-	else
-		snprintf(why, KY_TRACEFS_WHY_MAX,
-			"no permission for tracefs (%s): run the daemon as root, in a container with --privileged",
-			strerror(-error));
+		return (struct ky_tracefs_refusal){
+			"this kernel has no tracing", "use a kernel with CONFIG_FTRACE"};
+	if (file_contains(LOCKDOWN, "[confidentiality]"))
+		return (struct ky_tracefs_refusal){
+			"kernel lockdown forbids tracing", "boot with lockdown=integrity"};
+	if (geteuid())
+		return (struct ky_tracefs_refusal){"kernel events need root's daemon",
+			"'sudo systemctl start kymo-sessiond' starts it, and it serves the members of group 'tracing' ('sudo usermod -aG tracing $USER', then log in again)"};
+	snprintf(r.problem, sizeof(r.problem), "no permission for tracefs (%s)", strerror(-error));
+	return r;
 }
 
 /* Lockdown may come when the file system is there already: then no file of it opens. */
-static int check_access(int fd)
+static int check_files(int fd)
 {
-	char text[64];
+	char page[4096], event[4096];
 
-	if (faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0)
+	if (faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0 ||
+		ky_read_text(fd, "events/header_page", page, sizeof(page)) < 0 ||
+		ky_read_text(fd, "events/header_event", event, sizeof(event)) < 0)
 		return -errno;
-	return ky_read_text(fd, "events/header_page", text, sizeof(text)) < 0 ? -errno : 0;
+	return ky_kheader_check(page, event) ? 0 : -EOPNOTSUPP;
 }
 
-int ky_tracefs_open(char why[KY_TRACEFS_WHY_MAX])
+int ky_tracefs_open(struct ky_tracefs_refusal *ret_refusal)
 {
 	int fd, ret;
 
 	if (!ky_is_in_initial_pid_ns()) {
-		snprintf(why, KY_TRACEFS_WHY_MAX,
-			"kernel events have the process numbers of the initial PID namespace: run the daemon there (in a container: --pid=host)");
+		*ret_refusal = (struct ky_tracefs_refusal){
+			"kernel events have the process numbers of the initial PID namespace",
+			"run the daemon there (in a container: --pid=host)"};
 		return -EPERM;
 	}
 	fd = open_unmounted();
@@ -90,9 +100,9 @@ int ky_tracefs_open(char why[KY_TRACEFS_WHY_MAX])
 		else
 			ky_close(mounted);
 	}
-	ret = fd < 0 ? fd : check_access(fd);
+	ret = fd < 0 ? fd : check_files(fd);
 	if (ret < 0) {
-		explain_no_tracefs(ret, why);
+		*ret_refusal = explain_no_tracefs(ret);
 		ky_close(fd);
 	}
 	return ret < 0 ? ret : fd;

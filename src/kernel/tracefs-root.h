@@ -6,13 +6,16 @@
 #ifndef KERNEL_TRACEFS_ROOT_H
 #define KERNEL_TRACEFS_ROOT_H
 
-#define KY_TRACEFS_WHY_MAX 256
+struct ky_tracefs_refusal {
+	char problem[128];  /* what is missing */
+	const char *advice; /* what to do; static */
+};
 
 /*
  * Opens the directory, without a mount if the kernel and our rights allow it, and checks that its
- * files can be used. Returns the descriptor, or -errno with one line in why: what is missing and,
- * behind ": ", the remedy.
+ * files can be used, and that the ring has the layout that Kymo reads. Returns the descriptor, or
+ * -errno with the reason in *ret_refusal.
  */
-int ky_tracefs_open(char why[KY_TRACEFS_WHY_MAX]);
+int ky_tracefs_open(struct ky_tracefs_refusal *ret_refusal);
 
 #endif

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernel/format.h"
-
 static int make_dir(int dir, const char *path)
 {
 	return mkdirat(dir, path, 0700) < 0 ? -errno : 0;
@@ -21,37 +19,18 @@ static int remove_dir(int dir, const char *path)
 
 static const struct tracefs_ops kernel_ops = {.make_dir = make_dir, .remove_dir = remove_dir};
 
-static int check_layout(int root, char why[TRACEFS_WHY_MAX])
-{
-	_cleanup_free_ char *page = tracefs_read(root, "events/header_page");
-	_cleanup_free_ char *event = tracefs_read(root, "events/header_event");
-
-	if (page && event && ky_kheader_check(page, event))
-		return 0;
-	snprintf(why, TRACEFS_WHY_MAX,
-		"this kernel's trace buffers have another layout than Kymo reads");
-	return -EOPNOTSUPP;
-}
-
-/* Returns the directory, or -errno with one line in why. */
-static int open_root(char why[TRACEFS_WHY_MAX])
-{
-	int fd = ky_tracefs_open(why), ret = fd < 0 ? fd : check_layout(fd, why);
-
-	if (fd >= 0 && ret < 0)
-		ky_close(fd);
-	return ret < 0 ? ret : fd;
-}
-
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
 {
+	struct ky_tracefs_refusal no;
 	int fd;
 
 	if (t->root >= 0)
 		return 0;
-	fd = open_root(why);
-	if (fd < 0)
+	fd = ky_tracefs_open(&no);
+	if (fd < 0) {
+		snprintf(why, TRACEFS_WHY_MAX, "%s: %s", no.problem, no.advice);
 		return fd;
+	}
 	*t = (struct tracefs){.root = fd, .ops = &kernel_ops};
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "kernel/tracefs-root.h"
 
 #define TRACEFS_PATH_MAX 512
-#define TRACEFS_WHY_MAX	 KY_TRACEFS_WHY_MAX
+#define TRACEFS_WHY_MAX	 256
 
 struct tracefs_ops {
 	/* Of an instance: the kernel fills in its files. */
@@ -26,9 +26,8 @@ struct tracefs {
 };
 
 /*
- * Opens the file system if it is not open, without a mount if the kernel and our rights allow it.
- * Checks that the layout of the ring's events is the one that we read. Returns -errno with one line
- * in why: what is missing, and the remedy.
+ * Opens the file system if it is not open (ky_tracefs_open). Returns -errno with one line in why:
+ * what is missing, and the remedy.
  */
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX]);
 void tracefs_close(struct tracefs *t);
