@@ -510,6 +510,23 @@ class Kymo:
             raise Failure(f"{' '.join(command)}: exit {done.returncode}, wanted {status}\n{done.stdout}{done.stderr}")
         return done
 
+    def on_terminal(self, *args, env=None, **streams):
+        """
+        Runs kymo with a terminal for those of stdin, stdout and stderr that `streams` does not set,
+        as for Popen. Returns the bytes that the terminal shows, and the exit status.
+        """
+        leader, follower = os.openpty()
+        with open(leader, "rb", buffering=0) as screen:
+            streams = {"stdin": follower, "stdout": follower, "stderr": follower, **streams}
+            process = subprocess.Popen([CLI, *map(str, args)], env={**self.env, **(env or {})}, **streams)
+            self.started.append(process)
+            os.close(follower)
+            shown = b""
+            with contextlib.suppress(OSError):  # the end: the other side is closed
+                while part := screen.read(65536):
+                    shown += part
+        return shown, process.wait(TIMEOUT)
+
     def record(self, *rules, session="s", channel=(), start=True):
         """
         Creates and starts a session with one channel and rules (default: all events); returns the

@@ -7,15 +7,12 @@ language in detail.
 """
 
 import collections
-import contextlib
 import json
-import os
-import pty
 import subprocess
 
 import answers
 import kymotest
-from kymotest import CLI, check, equal, integers, read_trace, wait_for
+from kymotest import check, equal, integers, read_trace
 
 N = 300
 ITEM, KINDS, OTHER = "filters:item", "filters:kinds", "filters:other"
@@ -315,20 +312,9 @@ def test_caret(k):
     """On a terminal, the message marks the position."""
     k.start_daemon()
     create(k)
-    ours, theirs = pty.openpty()
-    try:
-        done = subprocess.run([CLI, "enable-event", ITEM, "-f", "n == 3 && (n = 5)"], env=k.env, stdout=subprocess.DEVNULL,
-            stderr=theirs, timeout=kymotest.TIMEOUT)
-        os.close(theirs)
-        text = b""
-        with contextlib.suppress(OSError):  # the other side is closed
-            while part := os.read(ours, 4096):
-                text += part
-        text = text.decode().splitlines()
-    finally:
-        os.close(ours)
-    equal(done.returncode, 2, "exit status")
-    equal(text[1:], ["  n == 3 && (n = 5)", "               ^"], "what is shown below the message")
+    shown, status = k.on_terminal("enable-event", ITEM, "-f", "n == 3 && (n = 5)", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    equal(status, 2, "exit status")
+    equal(shown.decode().splitlines()[1:], ["  n == 3 && (n = 5)", "               ^"], "what is shown below the message")
 
 
 def test_what_does_not_fit_is_told(k):

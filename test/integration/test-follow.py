@@ -5,9 +5,6 @@
 complete trace, and it ends with the session.
 """
 
-import os
-import pathlib
-import pty
 import subprocess
 import threading
 
@@ -137,22 +134,6 @@ def test_follow_errors(k):
         check(word in done.stderr, f"{args}: {done.stderr}")
 
 
-def on_terminal(k, *command, **env):
-    """Returns what a command prints on a terminal."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(list(map(str, command)), env={**k.env, "TERM": "xterm", **env}, stdin=follower, stdout=follower, stderr=follower)
-    k.started.append(process)
-    os.close(follower)
-    text = b""
-    try:
-        while part := os.read(leader, 65536):
-            text += part
-    except OSError: # the other side is closed
-        pass
-    os.close(leader)
-    return text, process.wait(kymotest.TIMEOUT)
-
-
 def test_pager(k):
     """
     On a terminal, the pager of the environment shows the text, in colour unless NO_COLOR is set. A
@@ -162,17 +143,17 @@ def test_pager(k):
     trace = k.record()
     k.app("emit", "-n", 5)
     k.kymo("destroy", "s")
-    counting = "sed s/^/PAGED/"
-    text, status = on_terminal(k, CLI, "view", trace, PAGER=counting, NO_COLOR="")
+    counting, xterm = "sed s/^/PAGED/", {"TERM": "xterm"}
+    text, status = k.on_terminal("view", trace, env={**xterm, "PAGER": counting, "NO_COLOR": ""})
     equal((text.count(b"PAGED"), b"\x1b[1m" in text, status), (5, True, 0), f"lines through the pager, colour, status: {text}")
-    text, _ = on_terminal(k, CLI, "view", trace, PAGER=counting, NO_COLOR="1")
+    text, _ = k.on_terminal("view", trace, env={**xterm, "PAGER": counting, "NO_COLOR": "1"})
     equal((text.count(b"PAGED"), b"\x1b" in text), (5, False), "lines, colour with NO_COLOR")
     for args, env in ((["--no-pager"], {"PAGER": counting}), ([], {"PAGER": ""}), ([], {"PAGER": "cat"}), (["--follow"], {"PAGER": counting})):
-        text, _ = on_terminal(k, CLI, "view", trace, *args, **env)
+        text, _ = k.on_terminal("view", trace, *args, env={**xterm, **env})
         equal((text.count(b"PAGED"), text.count(b"\n")), (0, 5), f"{args} {env}: {text}")
-    text, _ = on_terminal(k, CLI, "view", trace, PAGER="no-such-pager -x")
+    text, _ = k.on_terminal("view", trace, env={**xterm, "PAGER": "no-such-pager -x"})
     check(b"PAGER is 'no-such-pager -x', which is not installed" in text and text.count(b"emit:record") == 5, f"without the pager that is wanted: {text!r}")
-    text, status = on_terminal(k, CLI, "view", trace, PAGER="true")
+    text, status = k.on_terminal("view", trace, env={**xterm, "PAGER": "true"})
     equal((text, status), (b"", 0), "a pager that reads nothing")
 
 

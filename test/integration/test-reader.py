@@ -7,7 +7,6 @@ generated ones; also for damaged traces; and their errors.
 
 import json
 import os
-import pathlib
 import random
 import re
 import resource
@@ -1292,12 +1291,8 @@ def test_shortened(k):
 
 def on_screen(k, *args, status=0):
     """Returns what a command prints on a terminal, without Kymo's own sequences."""
-    leader, follower = os.openpty()
-    with open(leader, "rb", buffering=0) as screen:
-        done = subprocess.run([CLI, *map(str, args)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
-        os.close(follower)
-        equal(done.returncode, status, "status")
-        text = screen.read(4096)
+    text, ended = k.on_terminal(*args, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    equal(ended, status, "status")
     for own in (b"\x1b[1m", b"\x1b[2m", b"\x1b[0m"):
         text = text.replace(own, b"")
     return text
