@@ -7,7 +7,6 @@ The options are in expected/options.txt, as lttng-tools prints them, and the wor
 pages in expected/words.txt (oracle.py).
 """
 
-import pathlib
 import re
 import sys
 

@@ -8,7 +8,7 @@ import collections
 import re
 
 import kymotest
-from kymotest import check, check_counts, check_streams, equal, fixed, integers
+from kymotest import check_counts, check_streams, equal, fixed, integers
 
 RECORD_BYTES = 4 + 4 + 8 + 8
 CYCLES = 10  # more than a nanosecond has

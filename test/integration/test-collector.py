@@ -21,7 +21,7 @@ import tempfile
 import threading
 
 import kymotest
-from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, equal, fields, need_program, read_trace, wait_for
+from kymotest import CLI, RUN_FROM, Skip, alive, check, equal, fields, need_program, read_trace, wait_for
 
 COLLECTD = RUN_FROM / "src" / "collectd" / "kymo-collectd"
 CONSUMERD = RUN_FROM / "src" / "consumerd" / "kymo-consumerd"

@@ -43,10 +43,6 @@ def chrome(k, trace, *options):
         return json.load(f, parse_constant=refuse)["traceEvents"]
 
 
-def microseconds(ns):
-    return f"{ns // 1000}.{ns % 1000:03}"
-
-
 def pairs(marks):
     """Returns (begin, duration, name) of the pairs of begins and ends. Fails unless they nest."""
     stacks, found = collections.defaultdict(list), []

@@ -22,7 +22,7 @@ import subprocess
 import time
 
 import kymotest
-from kymotest import APPS, BUILD, CLI, RUN_FROM, TIMEOUT, alive, check, equal, wait_for
+from kymotest import APPS, CLI, RUN_FROM, TIMEOUT, alive, check, equal, wait_for
 
 AGENT = RUN_FROM / "src" / "fleet" / "kymo-agent"
 EVENTS = {"web1": 3000, "db1": 500}

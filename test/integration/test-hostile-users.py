@@ -12,7 +12,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
 import attack
 import kymotest

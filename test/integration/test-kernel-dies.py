@@ -9,7 +9,6 @@ KYMO_TEST_POINTS=1: at each point. By default at some of them, from a random one
 
 import contextlib
 import os
-import pathlib
 import random
 import re
 import signal

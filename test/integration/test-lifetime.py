@@ -11,7 +11,6 @@ import collections
 import os
 import random
 import threading
-import time
 
 import kymotest
 from emitcheck import SCALE, check_order, check_values, record_of

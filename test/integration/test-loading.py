@@ -11,7 +11,7 @@ import pathlib
 import shutil
 
 import kymotest
-from kymotest import APPS, Skip, check, check_counts, equal, integers, read_trace, wait_for, without_sanitizers
+from kymotest import APPS, Skip, check, check_counts, equal, integers, read_trace, without_sanitizers
 
 THREADS = 4
 ROUNDS = 300 if kymotest.SANITIZED else 5000

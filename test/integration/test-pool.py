@@ -10,7 +10,7 @@ import re
 import signal
 
 import kymotest
-from kymotest import APPS, SANITIZED, check, check_counts, equal, integers, streams, wait_for
+from kymotest import APPS, SANITIZED, check, check_counts, equal, streams, wait_for
 
 THREADS = ("--buffers=thread",)
 SMALL = (*THREADS, "--subbuf-size=4K", "--num-subbuf=2")

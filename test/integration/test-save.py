@@ -7,7 +7,6 @@ its directory of sessions once.
 
 import json
 import os
-import pathlib
 import random
 import shutil
 import subprocess

@@ -5,7 +5,6 @@ Flight recorder and snapshots: events in the buffers are in the snapshot, others
 nothing else is affected.
 """
 
-import contextlib
 import os
 import pathlib
 import shutil
@@ -14,7 +13,7 @@ import subprocess
 import time
 
 import kymotest
-from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted, run_exact
+from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted
 from kymotest import CLI, check, check_streams, equal, fixed, integers, read_trace, wait_for
 
 SMALL = ("--subbuf-size=4K", "--num-subbuf=4")

@@ -17,7 +17,7 @@ import subprocess
 import time
 
 import kymotest
-from kymotest import APPS, check, check_counts, equal, fields, integers, processes_with, read_trace, wait_for, without_sanitizers
+from kymotest import APPS, check, check_counts, equal, integers, processes_with, read_trace, wait_for, without_sanitizers
 
 PATIENCE = 0.5  # seconds that a program waits when it exits, docs/limits.md
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}

@@ -15,7 +15,7 @@ import signal
 import subprocess
 
 import kymotest
-from kymotest import APPS, Failure, check, check_counts, equal, fields, read_trace, wait_for, without_sanitizers
+from kymotest import APPS, check, check_counts, equal, fields, read_trace, wait_for, without_sanitizers
 
 ITEMS = {"state:item": 2, "state:number": 1}  # of one run of the program's function
 

@@ -9,7 +9,7 @@ import os
 import signal
 
 import kymotest
-from kymotest import LATE_CONSUMER, check, equal, wait_for
+from kymotest import LATE_CONSUMER, check, equal
 
 
 def warnings(k, session="s"):

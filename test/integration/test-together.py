@@ -11,7 +11,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
 
 import kymotest
 from kymotest import check, equal, read_trace, wait_for

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import kymotest
-from kymotest import APPS, CLI, check, equal, read_trace, wait_for
+from kymotest import CLI, check, equal, read_trace, wait_for
 
 
 def watch(k, *args):

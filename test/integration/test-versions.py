@@ -17,7 +17,7 @@ import threading
 import time
 
 import kymotest
-from kymotest import Geometry, check, equal, wait_for
+from kymotest import Geometry, check, equal
 from program import (ACK, CONTEXTS, DONE, EVENTS, HELLO, LEFT_OUT, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon,
     Program, ask, blob, text)
 

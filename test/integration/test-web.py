@@ -19,7 +19,7 @@ import urllib.parse
 
 import kymotest
 from browser import Browser
-from kymotest import APPS, CLI, SANITIZED, Skip, check, equal, wait_for
+from kymotest import CLI, SANITIZED, Skip, check, equal, wait_for
 
 N = 20 if SANITIZED else 200
 
