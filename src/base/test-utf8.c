@@ -23,22 +23,41 @@ static void test_valid(void **state)
 	assert_false(ky_utf8_valid("\xc3\xbc", 1));
 }
 
-static bool is_harmless(const char *text)
+static bool is_harmless(uint32_t code)
 {
-	uint32_t code;
+	char text[3];
+	uint32_t found;
 	bool harmless;
+	size_t len = 0;
 
-	assert_int_equal(ky_utf8_length(text, strlen(text), &code, &harmless), strlen(text));
+	if (code < 0x80) {
+		text[len++] = (char)code;
+	} else {
+		text[len++] = (char)(code < 0x800 ? 0xc0 | code >> 6 : 0xe0 | code >> 12);
+		if (code >= 0x800)
+			text[len++] = (char)(0x80 | (code >> 6 & 0x3f));
+		text[len++] = (char)(0x80 | (code & 0x3f));
+	}
+	assert_int_equal(ky_utf8_length(text, len, &found, &harmless), len);
+	assert_int_equal(found, code);
 	return harmless;
 }
 
+/* Control characters, and those that change the direction of a text or end a line. */
 static void test_harmless(void **state)
 {
-	assert_true(is_harmless("a"));
-	assert_true(is_harmless("\xe2\x82\xac"));
-	assert_false(is_harmless("\n"));
-	assert_false(is_harmless("\xc2\x9b"));	   /* begins a terminal's escape sequence */
-	assert_false(is_harmless("\xe2\x80\xae")); /* right-to-left override */
+	static const struct {
+		uint32_t first, last;
+	} harmful[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e},
+		{0x2066, 0x2069}};
+
+	for (uint32_t code = 0; code < 0xd800; code++) {
+		bool is_harmful = false;
+
+		for (size_t i = 0; i < KY_ARRAY_SIZE(harmful); i++)
+			is_harmful |= code >= harmful[i].first && code <= harmful[i].last;
+		assert_int_equal(is_harmless(code), !is_harmful);
+	}
 }
 
 int main(void)
