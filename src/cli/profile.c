@@ -11,51 +11,57 @@
 
 #define DEPTH_MAX 16
 
+enum use {
+	OWN,	/* has a meaning here */
+	SENT,	/* goes into the request that makes the object */
+	OPTION, /* likewise; may be a string instead of a number */
+};
+
 /* A member of an object in the file: the same for reading and writing. */
 struct member {
 	const char *name;
 	enum json_type type;
-	bool option; /* of a channel, as a request has it: a number or a string */
+	enum use use;
 };
 
-static const struct member file_members[] = {{"$schema", json_type_string, false},
-	{"version", json_type_int, false}, {"sessions", json_type_array, false}, {0}};
+static const struct member file_members[] = {{"$schema", json_type_string, OWN},
+	{"version", json_type_int, OWN}, {"sessions", json_type_array, OWN}, {0}};
 
-static const struct member session_members[] = {{"name", json_type_string, false},
-	{"output", json_type_string, false}, {"snapshot", json_type_boolean, false},
-	{"seconds", json_type_int, false}, {"absolute_clock", json_type_boolean, false},
-	{"shm_path", json_type_string, false}, {"state", json_type_string, false},
-	{"channels", json_type_array, false}, {"tracked", json_type_object, false},
-	{"rotation", json_type_object, false}, {"triggers", json_type_array, false}, {0}};
+static const struct member session_members[] = {{"name", json_type_string, OWN},
+	{"output", json_type_string, OWN}, {"snapshot", json_type_boolean, SENT},
+	{"seconds", json_type_int, SENT}, {"absolute_clock", json_type_boolean, SENT},
+	{"shm_path", json_type_string, SENT}, {"state", json_type_string, OWN},
+	{"channels", json_type_array, OWN}, {"tracked", json_type_object, OWN},
+	{"rotation", json_type_object, OWN}, {"triggers", json_type_array, OWN}, {0}};
 
-static const struct member channel_members[] = {{"name", json_type_string, false},
-	{"domain", json_type_string, false}, {"enabled", json_type_boolean, false},
-	{"buffers", json_type_string, true}, {"mode", json_type_string, true},
-	{"subbuf_size", json_type_int, true}, {"num_subbuf", json_type_int, true},
-	{"burst_size", json_type_int, true}, {"pool_size", json_type_int, true},
-	{"event_conflict", json_type_string, true}, {"switch_timer", json_type_int, true},
-	{"read_timer", json_type_int, true}, {"blocking_timeout", json_type_int, true},
-	{"tracefile_size", json_type_int, true}, {"tracefile_count", json_type_int, true},
-	{"contexts", json_type_array, false}, {"rules", json_type_array, false}, {0}};
+static const struct member channel_members[] = {{"name", json_type_string, OWN},
+	{"domain", json_type_string, SENT}, {"enabled", json_type_boolean, OWN},
+	{"buffers", json_type_string, OPTION}, {"mode", json_type_string, OPTION},
+	{"subbuf_size", json_type_int, OPTION}, {"num_subbuf", json_type_int, OPTION},
+	{"burst_size", json_type_int, OPTION}, {"pool_size", json_type_int, OPTION},
+	{"event_conflict", json_type_string, OPTION}, {"switch_timer", json_type_int, OPTION},
+	{"read_timer", json_type_int, OPTION}, {"blocking_timeout", json_type_int, OPTION},
+	{"tracefile_size", json_type_int, OPTION}, {"tracefile_count", json_type_int, OPTION},
+	{"contexts", json_type_array, OWN}, {"rules", json_type_array, OWN}, {0}};
 
-static const struct member rule_members[] = {{"pattern", json_type_string, false},
-	{"kind", json_type_string, false}, {"place", json_type_string, false},
-	{"exclude", json_type_array, false}, {"loglevel", json_type_int, false},
-	{"loglevel_only", json_type_int, false}, {"filter", json_type_string, false},
-	{"enabled", json_type_boolean, false}, {0}};
+static const struct member rule_members[] = {{"pattern", json_type_string, OWN},
+	{"kind", json_type_string, OWN}, {"place", json_type_string, OWN},
+	{"exclude", json_type_array, SENT}, {"loglevel", json_type_int, SENT},
+	{"loglevel_only", json_type_int, SENT}, {"filter", json_type_string, SENT},
+	{"enabled", json_type_boolean, OWN}, {0}};
 
-static const struct member tracked_members[] = {{"vpid", json_type_array, false},
-	{"vuid", json_type_array, false}, {"vgid", json_type_array, false},
-	{"pid", json_type_array, false}, {0}};
+static const struct member tracked_members[] = {{"vpid", json_type_array, OWN},
+	{"vuid", json_type_array, OWN}, {"vgid", json_type_array, OWN},
+	{"pid", json_type_array, OWN}, {0}};
 
-static const struct member rotation_members[] = {{"timer", json_type_int, false},
-	{"size", json_type_int, false}, {"max_disk", json_type_int, false},
-	{"keep_free", json_type_int, false}, {"keep_chunks", json_type_int, false},
-	{"keep_bytes", json_type_int, false}, {"keep_s", json_type_int, false}, {0}};
+static const struct member rotation_members[] = {{"timer", json_type_int, SENT},
+	{"size", json_type_int, SENT}, {"max_disk", json_type_int, SENT},
+	{"keep_free", json_type_int, SENT}, {"keep_chunks", json_type_int, SENT},
+	{"keep_bytes", json_type_int, SENT}, {"keep_s", json_type_int, SENT}, {0}};
 
-static const struct member trigger_members[] = {{"name", json_type_string, false},
-	{"when", json_type_string, false}, {"do", json_type_string, false},
-	{"rate", json_type_string, false}, {"keep", json_type_string, false}, {0}};
+static const struct member trigger_members[] = {{"name", json_type_string, OWN},
+	{"when", json_type_string, SENT}, {"do", json_type_string, SENT},
+	{"rate", json_type_string, SENT}, {"keep", json_type_string, SENT}, {0}};
 
 // ---- writing
 
@@ -282,7 +288,7 @@ static int fail_at(struct loader *l, const char *code, const char *fmt, ...)
 
 static bool has_type(const struct member *m, struct json_object *v)
 {
-	if (m->option && json_object_is_type(v, json_type_string))
+	if (m->use == OPTION && json_object_is_type(v, json_type_string))
 		return true;
 	return json_object_is_type(v, m->type);
 }
@@ -393,6 +399,18 @@ static int copy_member(
 	return put_as(l, params, o, name, name);
 }
 
+/* Adds to the request that makes the object what the table says. */
+static int copy_sent(struct loader *l, struct kymo_value *params, struct json_object *o,
+	const struct member *members)
+{
+	int code = CLI_OK;
+
+	for (const struct member *m = members; m->name && !code; m++)
+		if (m->use != OWN)
+			code = copy_member(l, params, o, m->name);
+	return code;
+}
+
 static struct kymo_value *new_params(struct loader *l, const char *channel)
 {
 	struct kymo_value *params = cli_params_new(l->cli);
@@ -437,13 +455,7 @@ static struct kymo_value *rule_params(struct loader *l, const char *channel, str
 	if (!code && l->kernel)
 		kymo_value_set_string(params, "domain", "kernel");
 	if (!code)
-		code = copy_member(l, params, r, "exclude");
-	if (!code)
-		code = copy_member(l, params, r, "loglevel");
-	if (!code)
-		code = copy_member(l, params, r, "loglevel_only");
-	if (!code)
-		code = copy_member(l, params, r, "filter");
+		code = copy_sent(l, params, r, rule_members);
 	if (!code)
 		return params;
 	kymo_value_free(params);
@@ -531,11 +543,8 @@ static int load_rules(struct loader *l, struct json_object *channel)
 static int enable_channel(struct loader *l, struct json_object *channel)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(l, string_of(channel, "name"));
-	int code = params ? copy_member(l, params, channel, "domain") : CLI_FAILED;
+	int code = params ? copy_sent(l, params, channel, channel_members) : CLI_FAILED;
 
-	for (const struct member *m = channel_members; m->name && !code; m++)
-		if (m->option)
-			code = copy_member(l, params, channel, m->name);
 	return code ? code : request_for_path(l, "enable-channel", params);
 }
 
@@ -618,8 +627,8 @@ static int load_rotation(struct loader *l, struct json_object *session)
 
 	if (!code && rotation)
 		code = check_members(l, rotation, rotation_members);
-	for (const struct member *m = rotation_members; m->name && !code && rotation; m++)
-		code = copy_member(l, params, rotation, m->name);
+	if (!code)
+		code = copy_sent(l, params, rotation, rotation_members);
 	if (!code && rotation && json_object_object_length(rotation))
 		code = request_for_path(l, "enable-rotation", params);
 	leave_part(l, len);
@@ -636,13 +645,7 @@ static int add_trigger(struct loader *l, struct json_object *trigger)
 	if (!code)
 		code = params ? put_as(l, params, trigger, "name", "trigger") : CLI_FAILED;
 	if (!code)
-		code = copy_member(l, params, trigger, "when");
-	if (!code)
-		code = copy_member(l, params, trigger, "do");
-	if (!code)
-		code = copy_member(l, params, trigger, "rate");
-	if (!code)
-		code = copy_member(l, params, trigger, "keep");
+		code = copy_sent(l, params, trigger, trigger_members);
 	return code ? code : request_for_path(l, "add-trigger", params);
 }
 
@@ -689,13 +692,7 @@ static int create_from_json(struct loader *l, struct json_object *session)
 	if (!code)
 		code = cli_params_added(l->cli, kymo_value_set_string(params, "output", output));
 	if (!code)
-		code = copy_member(l, params, session, "snapshot");
-	if (!code)
-		code = copy_member(l, params, session, "seconds");
-	if (!code)
-		code = copy_member(l, params, session, "absolute_clock");
-	if (!code)
-		code = copy_member(l, params, session, "shm_path");
+		code = copy_sent(l, params, session, session_members);
 	return code ? code : request_for_path(l, "create", params);
 }
 
