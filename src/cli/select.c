@@ -363,28 +363,27 @@ const char *cli_near_event(const struct ky_trace_reader *reader, const char *nam
 	return near;
 }
 
-/* Warns of a name that no event of the trace has. Of patterns, it is not known what they mean. */
-static void warn_no_event(struct cli *cli, const struct ky_trace_reader *reader, const char *name)
+/* Warns of a pattern that matches no event of the trace. */
+static void warn_no_event(
+	struct cli *cli, const struct ky_trace_reader *reader, const char *pattern)
 {
-	const char *near = cli_near_event(reader, name), *longer = NULL;
-	size_t n = strlen(name);
+	bool is_name = !strpbrk(pattern, "*?[\\");
+	const char *near = is_name ? cli_near_event(reader, pattern) : NULL, *longer = NULL;
+	size_t n = strlen(pattern);
 
-	if (strpbrk(name, ",*?![\\"))
-		return;
-	for (size_t i = 0; i < reader->n_classes; i++) {
+	for (size_t i = 0; i < reader->n_classes && is_name; i++) {
 		const char *other = reader->classes[i]->name;
 
-		if (!strcmp(other, name))
-			return;
-		if (!strncmp(other, name, n) && other[n] == '_')
+		if (!strncmp(other, pattern, n) && other[n] == '_')
 			longer = other;
 	}
 	if (longer)
-		cli_warn(cli, "no event is named '%s': -e '%s_*' selects '%s' and its like", name,
-			name, longer);
+		cli_warn(cli, "no event is named '%s': -e '%s_*' selects '%s' and its like",
+			pattern, pattern, longer);
 	else if (reader->n_classes)
-		cli_warn(cli, "no event of the trace is named '%s'%s%s%s", name,
-			near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+		cli_warn(cli, "no event of the trace %s '%s'%s%s%s",
+			is_name ? "is named" : "matches", pattern, near ? ": did you mean '" : "",
+			near ? near : "", near ? "'?" : "");
 }
 
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
@@ -392,7 +391,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 {
 	struct ky_query *q = ret_query;
 	struct ky_filter_error error = {0};
-	char field[KY_EXPR_PATH_MAX];
+	char field[KY_EXPR_PATH_MAX], pattern[KY_QUERY_PATTERN_MAX];
+	const char *patterns = s->events;
 	bool is_text;
 	int r = 0;
 
@@ -414,8 +414,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 					 error.position);
 	if (r < 0)
 		return no_memory(cli);
-	if (s->events && !s->may_grow)
-		warn_no_event(cli, reader, s->events);
+	while (patterns && !s->may_grow && ky_query_lacks_event(q, &patterns, pattern))
+		warn_no_event(cli, reader, pattern);
 	if (ky_query_lacks_field(q, field))
 		warn_lacking(cli, reader, field);
 	else if (ky_query_mistakes_type(q, field, &is_text))

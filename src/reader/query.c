@@ -4,8 +4,6 @@
 #include "base/glob.h"
 #include "reader/format.h"
 
-#define MAX_PATTERN 4096
-
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r)
 {
 	*q = (struct ky_query){.reader = r, .select = KY_SELECT_ALL};
@@ -98,7 +96,7 @@ static bool matches_patterns(const char *patterns, const char *name)
 {
 	bool has_positive = false, is_included = false;
 	const char *pattern;
-	char one[MAX_PATTERN];
+	char one[KY_QUERY_PATTERN_MAX];
 	size_t len;
 
 	while (next_pattern(&patterns, &pattern, &len)) {
@@ -117,7 +115,7 @@ static bool matches_patterns(const char *patterns, const char *name)
 int ky_query_events(struct ky_query *q, const char *patterns)
 {
 	const char *rest = patterns, *pattern;
-	char one[MAX_PATTERN], *copy;
+	char one[KY_QUERY_PATTERN_MAX], *copy;
 	size_t len;
 
 	if (!*patterns)
@@ -160,6 +158,23 @@ bool ky_query_has(const struct ky_query *q, size_t class_index)
 	if (!q->patterns)
 		return !q->chosen;
 	return matches_patterns(q->patterns, q->reader->classes[class_index]->name);
+}
+
+bool ky_query_lacks_event(
+	const struct ky_query *q, const char **rest, char ret_pattern[KY_QUERY_PATTERN_MAX])
+{
+	const char *pattern;
+	size_t len;
+
+	while (next_pattern(rest, &pattern, &len)) {
+		bool found = !copy_pattern(ret_pattern, KY_QUERY_PATTERN_MAX, pattern, len);
+
+		for (size_t i = 0; i < q->reader->n_classes && !found; i++)
+			found = ky_glob_match(ret_pattern, q->reader->classes[i]->name);
+		if (!found)
+			return true;
+	}
+	return false;
 }
 
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error)

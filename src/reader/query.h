@@ -10,6 +10,8 @@
 
 struct ky_shown_fields; /* reader/format.h */
 
+#define KY_QUERY_PATTERN_MAX 4096 /* bytes of a pattern of names, with the 0 at its end */
+
 /* Zeroed, but for reader and select, at first: ky_query_init. */
 struct ky_query {
 	struct ky_trace_reader *reader; /* borrowed */
@@ -35,6 +37,13 @@ int ky_query_copy(struct ky_query *to, const struct ky_query *q);
 int ky_query_events(struct ky_query *q, const char *patterns);
 /* Selects a class, in addition to others. Returns 0 or -ENOMEM. */
 int ky_query_class(struct ky_query *q, size_t class_index);
+/*
+ * Returns true if a pattern of *rest (at first, the list that ky_query_events got) matches no class
+ * of the trace, writes it without its '!', and moves *rest behind it. Returns false if all others
+ * match.
+ */
+bool ky_query_lacks_event(
+	const struct ky_query *q, const char **rest, char ret_pattern[KY_QUERY_PATTERN_MAX]);
 /* Sets the filter; replaces an earlier one. Returns 0, -ENOMEM, or -EINVAL and *error. */
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
 /*

@@ -281,6 +281,10 @@ def test_unknown_field(k):
     said = k.kymo("view", trace, "-e", "s:outer").stderr
     check("no event is named 's:outer': -e 's:outer_*' selects 's:outer_end' and its like" in said, said)
     check(not k.kymo("view", trace, "-e", "s:outer_begin").stderr, "an event that is there")
+    for command in ("view", "stat"):
+        said = k.kymo(command, trace, "-e", "s:outer_begin,s:outer_ende,!s:outr_end,t:*,s:*").stderr.splitlines()
+        equal(said, [f"kymo: no event of the trace {text}" for text in ("is named 's:outer_ende': did you mean 's:outer_end'?",
+            "is named 's:outr_end': did you mean 's:outer_end'?", "matches 't:*'")], f"warnings of {command}")
 
 
 def test_other_tools_words(k):
