@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "cli/monitor.h"
+#include "cli/params.h"
 #include "cli/report.h"
 
 enum check_state {
@@ -132,14 +133,13 @@ static bool is_unknown(int error)
 
 int monitor_check(struct cli *cli)
 {
-	const char *within = cli_get(cli, "within");
 	struct check c = {.cli = cli, .within_us = WITHIN_DEFAULT_US};
 	struct monitored m;
 
-	if (within && ky_parse_seconds(within, &c.within_us) < 0)
-		return cli_usage(cli,
-			"'%s' is not a time: write a number of seconds, or one with us, ms, s, m or h",
-			within);
+	int code = cli_read_amount(cli, "within", CLI_SECONDS, 0, UINT64_MAX, &c.within_us);
+
+	if (code)
+		return code;
 	monitor_read(cli, &m);
 	if (!m.error && !m.refusal)
 		check_sessions(&c, &m);

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/cli.h"
+#include "cli/params.h"
 #include "confine/confine.h"
 #include "ship/receiver.h"
 
@@ -47,12 +47,13 @@ static int receive_trace(struct cli *cli, int dir, uint64_t max)
 
 static int run_receive(struct cli *cli)
 {
-	const char *path = cli_arg(cli, 0), *text = cli_get(cli, "max");
+	const char *path = cli_arg(cli, 0);
 	_cleanup_close_ int dir = -1;
 	uint64_t max = UINT64_MAX;
+	int code = cli_read_amount(cli, "max", CLI_SIZE, 0, UINT64_MAX, &max);
 
-	if (text && ky_parse_size(text, &max) < 0)
-		return cli_usage(cli, "--max: '%s' is no size", text);
+	if (code)
+		return code;
 	if (cli->json)
 		return cli_usage(cli, "--json is not possible: standard output is the connection");
 	signal(SIGPIPE, SIG_IGN);

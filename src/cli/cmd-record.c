@@ -212,20 +212,16 @@ static int add_samples(struct recording *rec)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *reply = NULL;
-	const char *given = cli_get(rec->cli, "sample");
 	uint64_t hz = SAMPLE_HZ;
-	char *end;
+	int code;
 
 	if (!params)
 		return CLI_FAILED;
 	if (!cli_has(rec->cli, "sample"))
 		return CLI_OK;
-	if (given) {
-		hz = strtoull(given, &end, 10);
-		if (*given < '0' || *given > '9' || *end || !hz || hz > UINT32_MAX)
-			return cli_usage(rec->cli,
-				"--sample: '%s' is not a number of samples per second", given);
-	}
+	code = cli_read_amount(rec->cli, "sample", CLI_NUMBER, 1, UINT32_MAX, &hz);
+	if (code)
+		return code;
 	if (cli_has(rec->cli, "snapshot"))
 		return cli_usage(rec->cli,
 			"--sample and --snapshot exclude each other: CPU samples are written as they come");

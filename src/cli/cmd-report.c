@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/page.h"
+#include "cli/params.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/symbols.h"
@@ -130,16 +131,15 @@ static int run_report(struct cli *cli)
 	struct cli_progress progress;
 	struct ky_report_options o = {.reader = &reader_options, .max_events = CLI_PAGE_EVENTS};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
-	const char *detail = cli_get(cli, "detail");
 	struct cli_selection selection = {0};
 	struct cli_symbols symbols = {0};
 	struct ky_query query = {0};
 	char path[PATH_MAX];
 	int r;
 
-	if (detail && ky_parse_number(detail, INT64_MAX, &o.max_events) < 0)
-		return cli_usage(cli, "bad number of events '%s'", detail);
-	r = cli_select_parse(cli, &selection);
+	r = cli_read_amount(cli, "detail", CLI_NUMBER, 0, INT64_MAX, &o.max_events);
+	if (!r)
+		r = cli_select_parse(cli, &selection);
 	if (!r)
 		r = cli_symbols_parse(cli, &symbols);
 	symbols.is_wanted = true;

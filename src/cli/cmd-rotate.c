@@ -123,9 +123,7 @@ static int request_schedule(struct cli *cli, struct kymo_value *params)
 static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
-	const char *timer = cli_get(cli, "timer"), *size = cli_get(cli, "size");
 	bool bounded;
-	uint64_t v;
 	int code;
 
 	if (!params)
@@ -133,21 +131,13 @@ static int run_enable(struct cli *cli)
 	code = cli_params_bounds(cli, params, true, &bounded);
 	if (code)
 		return code;
-	if (!timer && !size && !bounded)
+	if (!cli_has(cli, "timer") && !cli_has(cli, "size") && !bounded)
 		return cli_usage(cli,
 			"no schedule is given: use --timer=USEC, --size=SIZE, or both; or a limit: --keep, --max-disk, --keep-free");
-	if (timer && (ky_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
-		return cli_usage(cli,
-			"'%s' is not a time: write a number, then us, ms, s, m, h or nothing",
-			timer);
-	if (timer)
-		kymo_value_set_u64(params, "timer", v);
-	if (size && (ky_parse_size(size, &v) < 0 || !v || v > INT64_MAX))
-		return cli_usage(
-			cli, "'%s' is not a size: write a number, then K, M, G or nothing", size);
-	if (size)
-		kymo_value_set_u64(params, "size", v);
-	return request_schedule(cli, params);
+	code = cli_params_amount(cli, params, "timer", CLI_USEC, "timer");
+	if (!code)
+		code = cli_params_amount(cli, params, "size", CLI_SIZE, "size");
+	return code ? code : request_schedule(cli, params);
 }
 
 static int run_disable(struct cli *cli)

@@ -30,20 +30,6 @@ static int set_output(struct cli *cli, struct kymo_value *params)
 	return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
 }
 
-static int set_max_size(struct cli *cli, struct kymo_value *params)
-{
-	const char *given = cli_get(cli, "max-size");
-	uint64_t size;
-
-	if (!given)
-		return CLI_OK;
-	if (ky_parse_size(given, &size) < 0 || !size || size > INT64_MAX)
-		return cli_usage(
-			cli, "'%s' is not a size: write a number, then K, M, G or nothing", given);
-	kymo_value_set_u64(params, "max_size", size);
-	return CLI_OK;
-}
-
 static int make_params(struct cli *cli, struct kymo_value *params)
 {
 	int code = cli_params_session(cli, params);
@@ -60,7 +46,7 @@ static int make_params(struct cli *cli, struct kymo_value *params)
 		kymo_value_set_string(params, "name", name ? name : cli_get(cli, "name"));
 	if (!code)
 		code = set_output(cli, params);
-	return code ? code : set_max_size(cli, params);
+	return code ? code : cli_params_amount(cli, params, "max-size", CLI_SIZE, "max_size");
 }
 
 static int refuse_action(struct cli *cli, const char *action)

@@ -548,22 +548,19 @@ static void end_screen(struct top *t)
 
 static int parse_options(struct top *t)
 {
-	const char *by = cli_get(t->cli, "by"), *delay = cli_get(t->cli, "delay"),
-		   *rounds = cli_get(t->cli, "rounds");
+	const char *by = cli_get(t->cli, "by");
 	uint64_t usec = 1000000;
+	int code;
 
 	while (by && t->by <= BY_THREAD && strcmp(by, by_names[t->by]))
 		t->by++;
 	if (t->by > BY_THREAD)
 		return cli_usage(t->cli, "bad --by '%s': use event, process or thread", by);
-	if (delay && (ky_parse_seconds(delay, &usec) < 0 || !usec || usec > 3600000000))
-		return cli_usage(t->cli,
-			"bad --delay '%s': a time of at most 1h, as 500ms, or a number of seconds",
-			delay);
-	if (rounds && (ky_parse_number(rounds, UINT32_MAX, &t->n_rounds) < 0 || !t->n_rounds))
-		return cli_usage(t->cli, "bad --rounds '%s': write a number above 0", rounds);
+	code = cli_read_amount(t->cli, "delay", CLI_SECONDS, 1, 3600000000, &usec);
+	if (!code)
+		code = cli_read_amount(t->cli, "rounds", CLI_NUMBER, 1, UINT32_MAX, &t->n_rounds);
 	t->interval_ns = usec * 1000;
-	return CLI_OK;
+	return code;
 }
 
 /* No name of a session has a slash. A session may write to a directory that is named after it. */

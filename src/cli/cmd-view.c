@@ -12,6 +12,7 @@
 #include "cli/follow.h"
 #include "cli/lines.h"
 #include "cli/pager.h"
+#include "cli/params.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/slices.h"
@@ -368,8 +369,8 @@ static int parse_options(struct view *v, struct view_options *o)
 		return cli_usage(cli, "bad time '%s': write 500ms or 2s", delay);
 	if (format && strcmp(format, "text") && strcmp(format, "json"))
 		return cli_usage(cli, "unknown format '%s': choose text or json", format);
-	if (tail && ky_parse_number(tail, INT64_MAX, &o->tail) < 0)
-		return cli_usage(cli, "bad number of events '%s'", tail);
+	if (!r)
+		r = cli_read_amount(cli, "tail", CLI_NUMBER, 0, INT64_MAX, &o->tail);
 	if (!r)
 		r = parse_time_form(cli, &o->time_form);
 	if (!r)

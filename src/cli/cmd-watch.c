@@ -146,16 +146,15 @@ static int watch_session(struct cli *cli, struct kymo_ctl *ctl, const char *sess
 static int run_watch(struct cli *cli)
 {
 	const char *session = cli_arg(cli, 0) ? cli_arg(cli, 0) : cli_get(cli, "session");
-	const char *given = cli_get(cli, "count");
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	uint64_t count = UINT64_MAX;
 	int code;
 
 	if (cli_arg(cli, 0) && cli_has(cli, "session"))
 		return cli_usage(cli, "either NAME or --session=NAME, not both");
-	if (given && (ky_parse_number(given, INT64_MAX, &count) < 0 || !count))
-		return cli_usage(cli, "bad number of messages '%s'", given);
-	code = cli_connect(cli, &ctl);
+	code = cli_read_amount(cli, "count", CLI_NUMBER, 1, INT64_MAX, &count);
+	if (!code)
+		code = cli_connect(cli, &ctl);
 	if (!code)
 		code = begin_watch(cli, ctl, session, cli_has(cli, "all"), NULL);
 	if (code)

@@ -277,13 +277,12 @@ static int serve_site(struct site *s, const struct ky_web_ops *ops)
 static int run_web(struct cli *cli)
 {
 	struct site s = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER, .detail = DEFAULT_DETAIL};
-	const char *detail = cli_get(cli, "detail");
 	const struct ky_web_ops *ops;
 	int code;
 
-	if (detail && (ky_parse_number(detail, INT64_MAX, &s.detail) < 0 || s.detail < 10))
-		return cli_usage(cli, "bad number of events '%s': 10 or more", detail);
-	code = load_server(cli, &ops);
+	code = cli_read_amount(cli, "detail", CLI_NUMBER, 10, INT64_MAX, &s.detail);
+	if (!code)
+		code = load_server(cli, &ops);
 	if (!code)
 		code = find_session(&s);
 	if (!code)

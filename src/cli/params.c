@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/params.h"
 
+#include <inttypes.h>
 #include <limits.h>
 
 #include "cli/locate.h"
+#include "cli/text.h"
 
 struct kymo_value *cli_params_new(struct cli *cli)
 {
@@ -17,6 +19,63 @@ struct kymo_value *cli_params_new(struct cli *cli)
 int cli_params_added(struct cli *cli, int r)
 {
 	return r < 0 ? cli_fail(cli, "failed", "%s", strerror(-r)) : CLI_OK;
+}
+
+static int parse_amount(const char *text, enum cli_amount kind, uint64_t *ret_value)
+{
+	switch (kind) {
+	case CLI_SIZE:
+		return ky_parse_size(text, ret_value);
+	case CLI_USEC:
+		return ky_parse_usec(text, ret_value);
+	case CLI_SECONDS:
+		return ky_parse_seconds(text, ret_value);
+	default:
+		return ky_parse_number(text, UINT64_MAX, ret_value);
+	}
+}
+
+/* Writes a bound of an amount. Returns text. */
+static const char *put_bound(char text[32], enum cli_amount kind, uint64_t bound)
+{
+	if (kind == CLI_USEC || kind == CLI_SECONDS)
+		return cli_format_usec(text, 32, bound, "");
+	snprintf(text, 32, "%" PRIu64 "%s", bound,
+		kind == CLI_NUMBER ? ""
+		: bound == 1	   ? " byte"
+				   : " bytes");
+	return text;
+}
+
+static int read_amount(struct cli *cli, const char *option, const char *text, enum cli_amount kind,
+	uint64_t least, uint64_t most, uint64_t *value)
+{
+	static const char *const forms[] = {[CLI_NUMBER] = "number",
+		[CLI_SIZE] = "size: write a number of bytes, or one with K, M or G",
+		[CLI_USEC] = "time: write a number of microseconds, or one with us, ms, s, m or h",
+		[CLI_SECONDS] = "time: write a number of seconds, or one with us, ms, s, m or h"};
+	uint64_t v = 0;
+	char bound[32];
+	int r = parse_amount(text, kind, &v);
+
+	if (r == -EINVAL)
+		return cli_usage(cli, "--%s: '%s' is not a %s", option, text, forms[kind]);
+	if (r < 0 || v > most)
+		return cli_usage(cli, "--%s: '%s' is too large: it can be at most %s", option, text,
+			put_bound(bound, kind, most));
+	if (v < least)
+		return cli_usage(cli, "--%s: '%s' is too small: it must be at least %s", option,
+			text, put_bound(bound, kind, least));
+	*value = v;
+	return CLI_OK;
+}
+
+int cli_read_amount(struct cli *cli, const char *option, enum cli_amount kind, uint64_t least,
+	uint64_t most, uint64_t *value)
+{
+	const char *text = cli_get(cli, option);
+
+	return text ? read_amount(cli, option, text, kind, least, most, value) : CLI_OK;
 }
 
 int cli_params_session(struct cli *cli, struct kymo_value *params)
@@ -238,21 +297,20 @@ int cli_params_shm_path(struct cli *cli, struct kymo_value *params)
 
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
-	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");
 	const char *buffers = cli_get(cli, "buffers"), *pool = cli_get(cli, "pool-size");
 	const char *burst = cli_get(cli, "burst-size");
-	uint64_t v = 0;
-	int r = 0;
+	uint64_t size = 0, count = 0;
+	int code, r = 0;
 
-	if (size && (ky_parse_size(size, &v) < 0 || !v))
-		return cli_usage(
-			cli, "'%s' is not a size: write a number, then K, M, G or nothing", size);
+	code = cli_read_amount(cli, "subbuf-size", CLI_SIZE, 1, INT64_MAX, &size);
+	if (!code)
+		code = cli_read_amount(cli, "num-subbuf", CLI_NUMBER, 1, UINT32_MAX, &count);
+	if (code)
+		return code;
 	if (size)
-		r = kymo_value_set_u64(params, "subbuf_size", v);
-	if (count && (ky_parse_number(count, UINT32_MAX, &v) < 0 || !v))
-		return cli_usage(cli, "'%s' is not a number of sub-buffers", count);
+		r = kymo_value_set_u64(params, "subbuf_size", size);
 	if (count && !r)
-		r = kymo_value_set_u64(params, "num_subbuf", v);
+		r = kymo_value_set_u64(params, "num_subbuf", count);
 	if (buffers && !r)
 		r = kymo_value_set_string(params, "buffers", buffers);
 	if (burst && !r)
@@ -262,17 +320,13 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 	return cli_params_added(cli, r);
 }
 
-/* Adds a size that is not 0. */
-static int add_size(struct cli *cli, struct kymo_value *params, const char *option,
-	const char *member, const char *text)
+int cli_params_amount(struct cli *cli, struct kymo_value *params, const char *option,
+	enum cli_amount kind, const char *member)
 {
-	uint64_t v;
+	uint64_t v = 0;
+	int code = cli_read_amount(cli, option, kind, 1, INT64_MAX, &v);
 
-	if (ky_parse_size(text, &v) < 0 || !v || v > INT64_MAX)
-		return cli_usage(cli,
-			"--%s: '%s' is not a size: write a number, then K, M, G or nothing", option,
-			text);
-	return cli_params_added(cli, kymo_value_set_u64(params, member, v));
+	return code || !v ? code : cli_params_added(cli, kymo_value_set_u64(params, member, v));
 }
 
 /* A number of chunks, a size (K, M or G), or an age (s, m, h or d). */
@@ -280,9 +334,13 @@ static int add_keep(struct cli *cli, struct kymo_value *params, const char *text
 {
 	size_t digits = strspn(text, "0123456789");
 	uint64_t v = 0;
+	int code;
 
-	if (digits && strchr("KMG", text[digits]) && text[digits])
-		return add_size(cli, params, "keep", "keep_bytes", text);
+	if (digits && strchr("KMG", text[digits]) && text[digits]) {
+		code = read_amount(cli, "keep", text, CLI_SIZE, 1, INT64_MAX, &v);
+		return code ? code
+			    : cli_params_added(cli, kymo_value_set_u64(params, "keep_bytes", v));
+	}
 	if (digits && !text[digits] && !ky_parse_number(text, INT64_MAX, &v) && v)
 		return cli_params_added(cli, kymo_value_set_u64(params, "keep_chunks", v));
 	if (digits && digits < 10 && !strcmp(text + digits, "d"))
@@ -298,30 +356,20 @@ static int add_keep(struct cli *cli, struct kymo_value *params, const char *text
 
 int cli_params_seconds(struct cli *cli, struct kymo_value *params)
 {
-	const char *text = cli_get(cli, "seconds");
-	uint64_t n;
-
-	if (!text)
-		return CLI_OK;
-	if (!cli_has(cli, "snapshot"))
+	if (cli_has(cli, "seconds") && !cli_has(cli, "snapshot"))
 		return cli_usage(cli, "--seconds needs --snapshot");
-	if (ky_parse_number(text, INT32_MAX, &n) < 0 || !n)
-		return cli_usage(cli, "--seconds: '%s' is not a number of seconds", text);
-	return cli_params_added(cli, kymo_value_set_u64(params, "seconds", n));
+	return cli_params_amount(cli, params, "seconds", CLI_NUMBER, "seconds");
 }
 
 int cli_params_bounds(struct cli *cli, struct kymo_value *params, bool keep, bool *ret_any)
 {
-	const char *max_disk = cli_get(cli, "max-disk"), *keep_free = cli_get(cli, "keep-free");
-	int code = CLI_OK;
+	int code = cli_params_amount(cli, params, "max-disk", CLI_SIZE, "max_disk");
 	const char *text;
 	size_t iter = 0;
 
-	*ret_any = max_disk || keep_free;
-	if (max_disk)
-		code = add_size(cli, params, "max-disk", "max_disk", max_disk);
-	if (!code && keep_free)
-		code = add_size(cli, params, "keep-free", "keep_free", keep_free);
+	*ret_any = cli_has(cli, "max-disk") || cli_has(cli, "keep-free");
+	if (!code)
+		code = cli_params_amount(cli, params, "keep-free", CLI_SIZE, "keep_free");
 	while (keep && !code && (text = cli_args_next(&cli->args, "keep", &iter))) {
 		*ret_any = true;
 		code = add_keep(cli, params, text);

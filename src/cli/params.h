@@ -12,6 +12,21 @@
 struct kymo_value *cli_params_new(struct cli *cli);
 /* Converts the result of an addition, 0 or -errno, to an exit code. Reports an error. */
 int cli_params_added(struct cli *cli, int r);
+enum cli_amount {
+	CLI_NUMBER,
+	CLI_SIZE,    /* bytes; K, M or G may follow */
+	CLI_USEC,    /* microseconds; a unit may follow */
+	CLI_SECONDS, /* the same, without a unit seconds; read as microseconds */
+};
+/*
+ * Reads the value of an option, of `least` to `most`, into *value. Reports a value that is not.
+ * Without the option, *value stays as it is.
+ */
+int cli_read_amount(struct cli *cli, const char *option, enum cli_amount kind, uint64_t least,
+	uint64_t most, uint64_t *value);
+/* Adds the value of an option, above 0. */
+int cli_params_amount(struct cli *cli, struct kymo_value *params, const char *option,
+	enum cli_amount kind, const char *member);
 /* Adds --session=NAME as `session`. */
 int cli_params_session(struct cli *cli, struct kymo_value *params);
 /* Adds [NAME] or --session=NAME as `session`. */

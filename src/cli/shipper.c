@@ -232,14 +232,13 @@ static int ship_all(struct cli *cli, struct shipper *s)
 
 int shipper_init(struct cli *cli, struct shipper *s, const char *url)
 {
-	const char *spool = cli_get(cli, "spool"), *rate = cli_get(cli, "ship-rate");
+	int code;
 
 	*s = (struct shipper){.url = url, .trace = -1, .note.fd = -1};
-	if (spool && (ky_parse_size(spool, &s->spool_max) < 0 || !s->spool_max))
-		return cli_usage(cli, "--spool: '%s' is no size", spool);
-	if (rate && (ky_parse_size(rate, &s->rate) < 0 || s->rate < PACE_MIN))
-		return cli_usage(cli, "--ship-rate: '%s' is no size of at least 1K", rate);
-	return route_parse(cli, url, &s->route);
+	code = cli_read_amount(cli, "spool", CLI_SIZE, 1, UINT64_MAX, &s->spool_max);
+	if (!code)
+		code = cli_read_amount(cli, "ship-rate", CLI_SIZE, PACE_MIN, UINT64_MAX, &s->rate);
+	return code ? code : route_parse(cli, url, &s->route);
 }
 
 void shipper_deinit(struct shipper *s)

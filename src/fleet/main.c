@@ -399,7 +399,9 @@ static int fill_request(struct fleet *f, struct kymo_value *request)
 	if (trace)
 		kymo_value_set_string(request, "trace_id", trace);
 	if (size && (ky_parse_size(size, &n) < 0 || !n || n > INT64_MAX))
-		return fleet_usage(f, "--max-size: '%s' is no size", size);
+		return fleet_usage(f,
+			"--max-size: '%s' is not a size: write a number of bytes above 0, or one with K, M or G",
+			size);
 	if (size)
 		kymo_value_set_u64(request, "max_size", n);
 	if (fleet_option(f, "reason"))

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 
+import answers
 import kymotest
 from kymotest import CLI, SESSIOND, Skip, check, check_streams, equal, wait_for
 
@@ -125,6 +126,34 @@ def test_usage(k):
     for size in ("0", "-1", "10x", "3T", ""):
         k.run([CLI, "enable-channel", "c", f"--subbuf-size={size}"], status=None)
         check(not k.kymo_json("status", "s")["session"]["channels"], f"a channel with --subbuf-size={size!r} was made")
+
+
+def test_amounts(k):
+    """Of an amount that cannot be, the message names the option, and the form or the bound."""
+    k.start_daemon()
+    trace = str(answers.Trace(answers.SPAN_EVENTS).write(k.top / "trace"))
+    huge = "99999999999999999999"
+    for args, says in (
+        (("create", "s", "--max-disk=0"), "--max-disk: '0' is too small: it must be at least 1 byte"),
+        (("create", "s", f"--keep-free={huge}"), f"--keep-free: '{huge}' is too large: it can be at most 9223372036854775807 bytes"),
+        (("create", "s", "--snapshot", "--seconds=2m"), "--seconds: '2m' is not a number"),
+        (("create", "s", "--set-url=exec:true", "--ship-rate=5"), "--ship-rate: '5' is too small: it must be at least 1024 bytes"),
+        (("ship", trace, "exec:true", "--spool=1.5G"), "--spool: '1.5G' is not a size: write a number of bytes, or one with K, M or G"),
+        (("receive", k.top / "received", "--max=x"), "--max: 'x' is not a size"),
+        (("enable-channel", "c", "--subbuf-size=1MB"), "--subbuf-size: '1MB' is not a size"),
+        (("enable-channel", "c", "--num-subbuf=0"), "--num-subbuf: '0' is too small: it must be at least 1"),
+        (("enable-rotation", "--timer=0"), "--timer: '0' is too small: it must be at least 1us"),
+        (("enable-rotation", "--size=1T"), "--size: '1T' is not a size"),
+        (("snapshot", "record", "--max-size=0"), "--max-size: '0' is too small"),
+        (("status", "--check", "--within=1d"), "--within: '1d' is not a time: write a number of seconds, or one with us, ms, s, m or h"),
+        (("top", "--delay=2h"), "--delay: '2h' is too large: it can be at most 1h"),
+        (("top", "--rounds=0"), "--rounds: '0' is too small"),
+        (("view", trace, "--tail=-1"), "--tail: '-1' is not a number"),
+        (("report", trace, "--detail=all"), "--detail: 'all' is not a number"),
+        (("watch", "--count=0"), "--count: '0' is too small"),
+        (("record", "--sample=fast", "--", "true"), "--sample: 'fast' is not a number"),
+    ):
+        refused(k, *args, status=2, says=[says])
 
 
 def test_unknown(k):

@@ -471,7 +471,7 @@ def test_refused(k):
     refused("enable-rotation", says="--timer", status=2)
     refused("enable-rotation", "--timer=5x", says="is not a time", status=2)
     refused("enable-rotation", "--timer=1", says="from 1ms to a year")
-    refused("enable-rotation", "--size=0", says="is not a size", status=2)
+    refused("enable-rotation", "--size=0", says="must be at least 1 byte", status=2)
     refused("disable-rotation", "--size", says="no rotation by size")
     k.kymo("enable-channel", "o", "--overwrite")
     refused("clear", says="overwrite mode")

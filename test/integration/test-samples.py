@@ -163,7 +163,7 @@ def test_refused(k):
     for options, wanted in {
             ("--sample=2000000000",): "CPU samples a second",
             ("--sample=x",): "is not a number",
-            ("--sample=0",): "is not a number",
+            ("--sample=0",): "must be at least 1",
             ("--sample=",): "has an empty argument",
             ("--sample", "--snapshot"): "exclude each other"}.items():
         done = k.kymo("record", *options, "-o", k.top / "refused", "--", "touch", ran, status=(1, 2))

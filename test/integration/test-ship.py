@@ -650,8 +650,8 @@ def test_usage(k):
         ([empty, "ssh://-oProxyCommand=x/y"], 2, "is not ssh://"),
         *(([empty, f"ssh://{host}/y"], 2, "is not ssh://") for host in ("h:", "h:0", "h:65536", "h:x", "h:-1", "me@", "::1", "[::1", "[]", "[::1]22")),
         ([empty, "exec:true", "--name=a/b"], 2, "cannot name the directory"),
-        ([empty, "exec:true", "--ship-rate=0"], 2, "is no size of at least 1K"),
-        ([empty, "exec:true", "--ship-rate=fast"], 2, "is no size of at least 1K"),
+        ([empty, "exec:true", "--ship-rate=0"], 2, "must be at least 1024 bytes"),
+        ([empty, "exec:true", "--ship-rate=fast"], 2, "is not a size"),
     ):
         done = k.kymo("ship", *args, status=status)
         check(said in done.stderr, done.stderr)

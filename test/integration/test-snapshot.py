@@ -296,7 +296,7 @@ def test_refused(k):
     refused("snapshot", "add-output", "x", says="snapshot record -o DIR", status=1)
     refused("snapshot", says="missing", status=2)
     refused("snapshot", "record", "a", "-n", "b", says="not both", status=2)
-    refused("snapshot", "record", "--max-size=0", says="is not a size", status=2)
+    refused("snapshot", "record", "--max-size=0", says="must be at least 1 byte", status=2)
     k.kymo("create", "s", "-o", k.traces / "s")
     refused("snapshot", "record", "a/b", says="cannot name a snapshot")
     refused("snapshot", "record", "-o", k.traces / "s", says="already")
@@ -376,8 +376,8 @@ def test_seconds(k):
     """Buffers grow by the rate, up to their limit; the daemon's successor goes on with that."""
     size, burst = 8 << 10, 256 << 10
     k.start_daemon()
-    for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "is not a number of seconds"),
-            (("--snapshot", "--seconds=5m"), "is not a number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 seconds at most"),
+    for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "must be at least 1"),
+            (("--snapshot", "--seconds=5m"), "is not a number"), (("--snapshot", "--seconds=1000000"), "604800 seconds at most"),
             (("--snapshot", "--seconds=5", f"--shm-path={k.top}/shm"), "buffers in files do not grow")):
         check(words in k.kymo("create", "bad", *args, status=2).stderr, f"{args}")
     k.kymo("create", "s", "--snapshot", "--seconds=3600", "-o", k.traces / "s")
