@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,6 +108,17 @@ static void test_names(void **state)
 	assert_true(ky_name_valid(name));
 }
 
+static void test_near_distance(void **state)
+{
+	(void)state;
+	assert_int_equal(ky_near_distance("vtdi", "vtid"), 1);
+	assert_int_equal(ky_near_distance("enable-evnt", "enable-event"), 1);
+	assert_int_equal(ky_near_distance("i", "ip"), 1);
+	assert_int_equal(ky_near_distance("0", "ip"), UINT_MAX);
+	assert_int_equal(ky_near_distance("page-fualt", "page-faults"), 2);
+	assert_int_equal(ky_near_distance("stop", "start"), UINT_MAX);
+}
+
 static void test_edit_distance(void **state)
 {
 	char longest[KY_DISTANCE_MAX + 2];
@@ -148,6 +160,7 @@ int main(void)
 		cmocka_unit_test(test_reals),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_edit_distance),
+		cmocka_unit_test(test_near_distance),
 		cmocka_unit_test(test_scale),
 	};
 

@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <strings.h>
 
 int ky_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
@@ -141,4 +142,12 @@ unsigned ky_edit_distance(const char *a, const char *b, unsigned limit)
 		cur = oldest;
 	}
 	return KY_MIN(prev[lb], limit + 1);
+}
+
+unsigned ky_near_distance(const char *text, const char *name)
+{
+	unsigned limit = (unsigned)KY_MAX(strlen(name) / 3, (size_t)1);
+	unsigned distance = ky_edit_distance(text, name, limit);
+
+	return distance <= limit ? distance : UINT_MAX;
 }

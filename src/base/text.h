@@ -51,5 +51,10 @@ bool ky_name_valid(const char *name);
  * limit + 1.
  */
 unsigned ky_edit_distance(const char *a, const char *b, unsigned limit);
+/*
+ * Returns the number of edits from a text to a name that it was probably meant to be: at most a
+ * third of the name's letters, but at least one. Returns UINT_MAX if the name does not come near.
+ */
+unsigned ky_near_distance(const char *text, const char *name);
 
 #endif

@@ -71,13 +71,12 @@ const char *cli_loglevel_name(int64_t level)
 
 const char *cli_nearest(const char *text, const char *const *candidates)
 {
-	unsigned best = UINT_MAX, d, limit;
+	unsigned best = UINT_MAX, d;
 	const char *nearest = NULL;
 
 	for (; *candidates; candidates++) {
-		limit = (unsigned)KY_MAX(strlen(*candidates) / 3, (size_t)1);
-		d = ky_edit_distance(text, *candidates, limit);
-		if (d < best && d <= limit) {
+		d = ky_near_distance(text, *candidates);
+		if (d < best) {
 			best = d;
 			nearest = *candidates;
 		}

@@ -4,6 +4,7 @@
 #include "sessiond/model/contents.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -63,7 +64,7 @@ static int parse_raw(struct ky_context *c, const char *text, char *why, size_t s
 static int parse_perf(struct ky_context *c, const char *text, char *why, size_t size)
 {
 	const struct ky_ctx_counter *near = NULL;
-	unsigned best = 3, d;
+	unsigned best = UINT_MAX, d;
 
 	if (!strncmp(text, PERF_RAW, strlen(PERF_RAW)))
 		return parse_raw(c, text + strlen(PERF_RAW), why, size);
@@ -72,7 +73,7 @@ static int parse_perf(struct ky_context *c, const char *text, char *why, size_t 
 			set_perf(c, text, k->type, k->config);
 			return 0;
 		}
-		d = ky_edit_distance(text, k->name, 3);
+		d = ky_near_distance(text, k->name);
 		near = d < best ? k : near;
 		best = KY_MIN(best, d);
 	}
@@ -100,13 +101,13 @@ static int parse_app(struct ky_context *c, const char *text, char *why, size_t s
 static int parse_unknown(const char *spec, char *why, size_t size)
 {
 	const struct ky_ctx_type *near = NULL;
-	unsigned best = 3, d;
+	unsigned best = UINT_MAX, d;
 
 	if (!strncmp(spec, "perf:", 5))
 		return set_reason(
 			why, size, "'%s': counters are those of threads, perf:thread:NAME", spec);
 	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++) {
-		d = ky_edit_distance(spec, t->name, 3);
+		d = ky_near_distance(spec, t->name);
 		near = d < best ? t : near;
 		best = KY_MIN(best, d);
 	}
