@@ -18,13 +18,13 @@ int ky_rundir(uid_t uid, char *buf, size_t size)
 {
 	const char *dir;
 
-	if ((dir = secure_getenv("KYMO_RUNDIR")) && *dir)
+	if ((dir = ky_env("KYMO_RUNDIR")))
 		return join_path(buf, size, dir, "");
 	if (uid == 0)
 		return join_path(buf, size, KY_RUN_GLOBAL, "");
-	if ((dir = secure_getenv("XDG_RUNTIME_DIR")) && *dir)
+	if ((dir = ky_env("XDG_RUNTIME_DIR")))
 		return join_path(buf, size, dir, "/kymo");
-	if ((dir = secure_getenv("HOME")) && *dir)
+	if ((dir = ky_env("HOME")))
 		return join_path(buf, size, dir, "/.kymo");
 	return -ENOENT;
 }

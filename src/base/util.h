@@ -39,12 +39,23 @@
  */
 #define KY_WRITTEN_EARLY __attribute__((section(".data.early")))
 
-/* Returns true if a switch in the environment is set, and is neither empty nor 0. */
-static inline bool ky_switch_is_on(const char *name)
+/*
+ * Returns a variable of the environment. An empty variable counts as absent. A program that has
+ * more rights than its caller has no variables.
+ */
+static inline const char *ky_env(const char *name)
 {
 	const char *s = secure_getenv(name);
 
-	return s && *s && strcmp(s, "0");
+	return s && *s ? s : NULL;
+}
+
+/* Returns true if a switch in the environment is set, and is neither empty nor 0. */
+static inline bool ky_switch_is_on(const char *name)
+{
+	const char *s = ky_env(name);
+
+	return s && strcmp(s, "0");
 }
 
 /*

@@ -398,9 +398,7 @@ bool cli_is_screen(void)
 
 static bool may_colour(void)
 {
-	const char *no_colour = getenv("NO_COLOR");
-
-	return cli_is_screen() && !(no_colour && *no_colour);
+	return cli_is_screen() && !ky_env("NO_COLOR");
 }
 
 int cli_main(int argc, char **argv)

@@ -179,7 +179,7 @@ static bool check_rundir(struct doctor *d)
 			"remove the write permission of others: chmod go-w",
 			"others can write to %s (mode %04o): no daemon uses it", d->rundir,
 			(unsigned)st.st_mode & 07777);
-	else if (!geteuid() && !secure_getenv("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
+	else if (!geteuid() && !ky_env("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
 		report_finding(d, "rundir", FOUND_FAILURE, "chmod 755",
 			"applications of other users cannot reach %s (mode %04o)", d->rundir,
 			(unsigned)st.st_mode & 07777);
@@ -433,12 +433,10 @@ static void check_space(struct doctor *d)
 
 static void check_environment(struct doctor *d)
 {
-	const char *standalone = getenv("KYMO_STANDALONE");
-
 	if (ky_switch_is_on("KYMO_OFF"))
 		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
 			"KYMO_OFF is set: applications that are started here are not recorded");
-	if (standalone && *standalone)
+	if (ky_env("KYMO_STANDALONE"))
 		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_STANDALONE",
 			"KYMO_STANDALONE is set: applications that are started here record without a session");
 	if (!access("/run/.containerenv", F_OK) || !access("/.dockerenv", F_OK))

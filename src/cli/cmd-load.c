@@ -33,7 +33,7 @@ static bool is_directory(const char *path)
 static int find_profile(struct cli *cli, char *path)
 {
 	const char *name = cli_arg(cli, 0), *dir = cli_get(cli, "input-path");
-	const char *home = getenv("LTTNG_HOME") ? getenv("LTTNG_HOME") : getenv("HOME");
+	const char *home = ky_env("LTTNG_HOME") ?: ky_env("HOME");
 	char own[PATH_MAX];
 	int n;
 

@@ -136,12 +136,12 @@ static bool has_companion(const struct companion *c)
 /* Parses options of the channel, as those of 'kymo set': "subbuf-size=1M,num-subbuf=16". */
 static int take_options(struct companion *c, struct kymo_value *channel)
 {
-	const char *given = secure_getenv("KYMO_STANDALONE_CHANNEL");
+	const char *given = ky_env("KYMO_STANDALONE_CHANNEL");
 	_cleanup_value_ struct kymo_value *list = cli_params_new(c->cli);
 	const struct kymo_value *all;
 	int code = list ? CLI_OK : CLI_FAILED;
 
-	if (!code && given && *given)
+	if (!code && given)
 		code = cli_params_list(c->cli, list, "all", given);
 	all = kymo_value_get(list, "all");
 	for (size_t i = 0; !code && i < kymo_value_count(all); i++)

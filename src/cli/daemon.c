@@ -53,13 +53,12 @@ static bool refuses(const char *socket, char *who, size_t size)
 /* Returns true if the system's daemon runs but refuses this user; who: the users it accepts. */
 static bool is_kept_out(char *who, size_t size)
 {
-	return !secure_getenv("KYMO_RUNDIR") &&
-	       refuses(KY_RUN_GLOBAL "/" KY_RUN_CONTROL, who, size);
+	return !ky_env("KYMO_RUNDIR") && refuses(KY_RUN_GLOBAL "/" KY_RUN_CONTROL, who, size);
 }
 
 const char *cli_permission_denied(void)
 {
-	const char *dir = secure_getenv("KYMO_RUNDIR") ?: KY_RUN_GLOBAL;
+	const char *dir = ky_env("KYMO_RUNDIR") ?: KY_RUN_GLOBAL;
 	char socket[PATH_MAX], who[300];
 	static char text[PATH_MAX + 512];
 
@@ -71,7 +70,7 @@ const char *cli_permission_denied(void)
 
 const char *cli_no_daemon(void)
 {
-	const char *dir = secure_getenv("KYMO_RUNDIR");
+	const char *dir = ky_env("KYMO_RUNDIR");
 	static char text[PATH_MAX + 512];
 	char who[300];
 	bool kept_out = is_kept_out(who, sizeof(who));

@@ -71,9 +71,7 @@ int cli_locate_sessiond(char *buf, size_t size)
 
 static const char *libexec_dir(void)
 {
-	const char *env = secure_getenv("KYMO_LIBEXECDIR");
-
-	return env ? env : KYMO_LIBEXECDIR;
+	return ky_env("KYMO_LIBEXECDIR") ?: KYMO_LIBEXECDIR;
 }
 
 int cli_locate_consumerd(char *buf, size_t size)
@@ -149,11 +147,11 @@ bool cli_is_system_libdir(const char *dir)
 
 int cli_locate_traces(char *buf, size_t size)
 {
-	const char *own = getenv("KYMO_HOME"), *home = getenv("HOME");
+	const char *own = ky_env("KYMO_HOME"), *home = ky_env("HOME");
 
-	if (own && *own)
+	if (own)
 		return cli_absolute_path(buf, size, own);
-	if (!home || !*home)
+	if (!home)
 		return -ENOENT;
 	return format_path(buf, size, "%s/kymo-traces", home);
 }

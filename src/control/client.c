@@ -80,7 +80,7 @@ static int open_default(struct kymo_ctl *ctl)
 	char own[PATH_MAX];
 	int r;
 
-	if (!secure_getenv("KYMO_RUNDIR") && open_in(ctl, KY_RUN_GLOBAL) == 0)
+	if (!ky_env("KYMO_RUNDIR") && open_in(ctl, KY_RUN_GLOBAL) == 0)
 		return 0;
 	r = ky_rundir(geteuid(), own, sizeof(own));
 	return r < 0 ? r : open_in(ctl, own);

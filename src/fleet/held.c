@@ -27,12 +27,12 @@ static int make_dirs(char *path)
 /* As sessions' traces: below KYMO_HOME, or in the user's home. */
 static int choose_path(struct held *h, const struct fleet_config *c)
 {
-	const char *traces = getenv("KYMO_HOME"), *home = getenv("HOME");
+	const char *traces = ky_env("KYMO_HOME"), *home = ky_env("HOME");
 	int n;
 
 	if (*c->hold)
 		n = snprintf(h->path, sizeof(h->path), "%s/%s", c->hold, c->name);
-	else if (traces && *traces)
+	else if (traces)
 		n = snprintf(h->path, sizeof(h->path), "%s/.fleet/%s", traces, c->name);
 	else
 		n = snprintf(h->path, sizeof(h->path), "%s/kymo-traces/.fleet/%s", home ? home : "",

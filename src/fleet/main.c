@@ -109,7 +109,7 @@ int fleet_timeout(struct fleet *f, uint64_t default_us, uint64_t *ret_us)
 /* KYMO_FLEET, else what `kymo fleet setup` has made, else the host's. */
 static void find_config(char path[PATH_MAX])
 {
-	const char *given = getenv("KYMO_FLEET"), *home = getenv("HOME");
+	const char *given = ky_env("KYMO_FLEET"), *home = ky_env("HOME");
 
 	snprintf(path, PATH_MAX, "%s", given ? given : "");
 	if (!given && home)

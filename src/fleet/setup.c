@@ -305,7 +305,7 @@ static int write_users(struct setup *s)
 
 static int choose_dir(struct setup *s)
 {
-	const char *given = fleet_option(s->fleet, "output"), *home = getenv("HOME");
+	const char *given = fleet_option(s->fleet, "output"), *home = ky_env("HOME");
 	char path[PATH_MAX];
 
 	if (given)

@@ -504,7 +504,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 		ret = watch_bound(d);
 	if (!ret)
 		ret = rundir_open(&d->run, d->options.take_over);
-	d->env.all_users = d->run.global && !getenv("KYMO_RUNDIR");
+	d->env.all_users = d->run.global && !ky_env("KYMO_RUNDIR");
 	if (!ret)
 		watch_run(d);
 	if (!ret)

@@ -49,11 +49,11 @@ void tracer_debug(const char *fmt, ...)
 /* Reads a number of milliseconds, -1 for no limit. Treats anything else as absent. */
 static int read_timeout(void)
 {
-	const char *s = secure_getenv("KYMO_REGISTER_TIMEOUT");
+	const char *s = ky_env("KYMO_REGISTER_TIMEOUT");
 	char *end;
 	long v;
 
-	if (!s || !*s)
+	if (!s)
 		return TIMEOUT_MS;
 	v = strtol(s, &end, 10);
 	if (!*end && v >= -1 && v <= 3600000)

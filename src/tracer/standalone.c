@@ -235,7 +235,7 @@ static bool spawn_companion(const char *trace, char *const *argv)
 
 static bool start_companion(const char *trace)
 {
-	const char *rules = secure_getenv("KYMO_STANDALONE_EVENTS");
+	const char *rules = ky_env("KYMO_STANDALONE_EVENTS");
 	char *argv[MAX_ARGS] = {program, (char *)"standalone"};
 	size_t n = 2;
 
@@ -243,7 +243,7 @@ static bool start_companion(const char *trace)
 		report_untraced(trace, "the command 'kymo' is not installed");
 		return false;
 	}
-	if (rules && *rules) {
+	if (rules) {
 		argv[n++] = (char *)"-e";
 		argv[n++] = (char *)rules;
 	}
@@ -253,10 +253,10 @@ static bool start_companion(const char *trace)
 
 bool tracer_standalone(struct tracer_conn *conn)
 {
-	const char *given = secure_getenv(VARIABLE), *trace;
+	const char *given = ky_env(VARIABLE), *trace;
 	bool found = false;
 
-	if (!given || !*given)
+	if (!given)
 		return false;
 	memcpy(entry, ENTRY, sizeof(ENTRY));
 	trace = make_absolute(given);

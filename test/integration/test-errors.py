@@ -58,6 +58,16 @@ def test_one_directory_for_two(k):
     k.kymo("destroy", "first")
 
 
+def test_empty_variables(k):
+    """A variable that is empty counts as absent: each part then looks in the same place."""
+    need_root()
+    k.top.chmod(0o755)
+    done = k.run([*NOBODY, CLI, "list"], env={"KYMO_RUNDIR": "", "XDG_RUNTIME_DIR": "", "HOME": str(k.top)}, status=0)
+    check("KYMO_RUNDIR" not in done.stdout, done.stdout)
+    k.start_daemon(env={"KYMO_LIBEXECDIR": ""})
+    k.kymo("create", "s", "-o", k.traces / "s")
+
+
 def test_stale_daemon(k):
     """A new daemon replaces the files that a killed one left."""
     k.start_daemon()

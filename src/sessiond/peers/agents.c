@@ -169,14 +169,13 @@ static void agents_readable(struct ky_watch *w, uint32_t events)
 /* Returns the file where programs of this daemon look for the port. */
 static int find_file(const struct env *e, char *buf, size_t size)
 {
-	const char *home = getenv("LTTNG_HOME");
+	const char *home = ky_env("LTTNG_HOME") ?: ky_env("HOME");
 	int n;
 
-	if (e->run->global && !getenv("KYMO_RUNDIR")) {
+	if (e->run->global && !ky_env("KYMO_RUNDIR")) {
 		snprintf(buf, size, ROOT_FILE);
 		return 0;
 	}
-	home = home ? home : getenv("HOME");
 	n = snprintf(buf, size, "%s" PORT_FILE, home ? home : "");
 	return home && n > 0 && (size_t)n < size ? 0 : -ENOENT;
 }

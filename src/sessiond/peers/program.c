@@ -17,7 +17,7 @@ static bool is_at(const char *dir, const char *below, const char *name, char *bu
 
 int program_find(const char *name, char *buf, size_t size)
 {
-	const char *env = secure_getenv("KYMO_LIBEXECDIR");
+	const char *env = ky_env("KYMO_LIBEXECDIR");
 	char exe[PATH_MAX], built[64], *slash;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
