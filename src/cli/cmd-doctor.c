@@ -92,7 +92,9 @@ static void check_program(struct doctor *d, const char *name, int (*locate)(char
 	char path[PATH_MAX];
 
 	if (locate(path, sizeof(path)) < 0)
-		report_finding(d, "programs", FOUND_FAILURE, "install kymo completely",
+		report_finding(d, "programs", FOUND_FAILURE,
+			ky_env("KYMO_LIBEXECDIR") ? "unset KYMO_LIBEXECDIR, or install kymo there"
+						  : "install kymo completely",
 			"%s was not found beside this program, or in its place of installation",
 			name);
 	else if (access(path, X_OK) < 0)

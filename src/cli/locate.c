@@ -77,8 +77,11 @@ static const char *libexec_dir(void)
 int cli_locate_consumerd(char *buf, size_t size)
 {
 	static const char *const relative[] = {".", "../consumerd", "../libexec/kymo", NULL};
+	static const char *const none[] = {NULL};
 
-	return find_program(buf, size, relative, libexec_dir(), "kymo-consumerd");
+	/* The session daemon looks in no other directory, either. */
+	return find_program(buf, size, ky_env("KYMO_LIBEXECDIR") ? none : relative, libexec_dir(),
+		"kymo-consumerd");
 }
 
 int cli_locate_web(char *buf, size_t size)

@@ -137,6 +137,13 @@ def test_clock_and_environment(k):
     check("environment" not in doctor(k, 0, env={"KYMO_OFF": "0", "KYMO_STANDALONE": ""}), "variables that are off")
 
 
+def test_other_libexecdir(k):
+    """The consumer is looked for where the session daemon looks for it."""
+    found = doctor(k, 1, env={"KYMO_LIBEXECDIR": str(k.top)})
+    one(found, "programs", "fail", "kymo-consumerd was not found", "unset KYMO_LIBEXECDIR")
+    one(doctor(k, 0, env={"KYMO_LIBEXECDIR": ""}), "programs", "ok", "kymo-consumerd")
+
+
 def test_without_sys_and_full_disk(k):
     need_mounts()
     (k.top / "disk").mkdir()
