@@ -382,8 +382,15 @@ static int run_line(struct cli *cli, int argc, char **argv)
 /* Returns a failure if the output could not be written; else code. */
 static int finish_output(struct cli *cli, int code)
 {
+	char text[128];
+
+	errno = 0;
 	if (fflush(stdout) || ferror(stdout)) {
-		print_line(cli, "cannot write the output: is the disk full?");
+		snprintf(text, sizeof(text), "cannot write the output: %s",
+			errno == EBADF ? "standard output is closed"
+			: errno	       ? strerror(errno)
+				       : "is the disk full?");
+		print_line(cli, text);
 		return code ? code : CLI_FAILED;
 	}
 	return code;

@@ -119,7 +119,10 @@ static int write_format(struct cli *cli, const struct format *f, const struct ky
 			KY_OUT_PER_BYTE);
 	if (r < 0)
 		return cli_fail(cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s%s%s",
-			*why ? why : path, *why ? "" : ": ", *why ? "" : strerror(-r));
+			*why		     ? why
+			: !strcmp(path, "-") ? "standard output"
+					     : path,
+			*why ? "" : ": ", *why ? "" : strerror(-r));
 	if (*why)
 		cli_warn(cli, "export: %s", why);
 	if (!cli->json)

@@ -242,6 +242,9 @@ def test_full_output(k):
         for to in (">/dev/full", ">&-"):
             done = k.run(["sh", "-c", f'exec "$0" "$@" {to}', CLI, *args], status=1)
             check("cannot write the output" in done.stderr, f"{args} {to}: {done.stderr!r}")
+    for to, why in (">/dev/full", "No space left on device"), (">&-", "standard output is closed"):
+        done = k.run(["sh", "-c", f'exec "$0" list {to}', CLI], status=1)
+        equal(done.stderr, f"kymo: cannot write the output: {why}\n", f"list {to}")
 
 
 def test_daemon_without_standard_files(k):
