@@ -70,8 +70,9 @@ static const struct synonym {
 #define NO_KINDS    "this command does not distinguish kinds of events"
 
 /*
- * Options of lttng(1), or of later versions, that are refused: the answer says why, or what to use
- * instead. beside: only for commands that have this option; the more special entry comes first.
+ * Options of lttng(1), of its later versions, or of perf-record(1), that are refused: the answer
+ * says why, or what to use instead. beside: only for commands that have this option; the more
+ * special entry comes first.
  */
 static const struct refused {
 	const char *name;
@@ -80,8 +81,13 @@ static const struct refused {
 } refused[] = {
 	{"action", 0, "--do=ACTION", "do"},
 	{"all", 'a', "name each session", "override-name"},
+	{"all-cpus", 'a', "--whole-system records the kernel events of all processes",
+		"whole-system"},
 	{"buffer-allocation", 0, "--buffers=cpu or --buffers=thread", "num-subbuf"},
 	{"buffer-ownership", 0, "--buffers=cpu (of a user) or --buffers=process", "num-subbuf"},
+	{"call-graph", 'g',
+		"'-t callstack' records the stack of each event, --sample=HZ of CPU samples",
+		"sample"},
 	{"buffers-global", 0, "the kernel's buffers always are: leave it out", NULL},
 	{"capture", 0, "a snapshot holds the event with all its fields", "when"},
 	{"channel", 'c', "'kymo status' shows the channels of a session", "fields"},
@@ -93,6 +99,7 @@ static const struct refused {
 	{"exclude-name", 'x', "--when='event(PATTERN)' has no exclusions", "when"},
 	{"filter", 'f', "--when='event(PATTERN) && FILTER'", "when"},
 	{"filter", 'f', "this command has no filters", NULL},
+	{"freq", 'F', "--sample=HZ", "sample"},
 	{"gid", 0, "the kernel's name for a group: --vgid", "vgid"},
 	{"glob", 'g', "name each session, or --all", "no-wait"},
 	{"group", 'g', "it is an option of kymo-sessiond", "no-sessiond"},

@@ -60,10 +60,18 @@ const struct cli_command *const cli_commands[] = {
 	NULL,
 };
 
-/* Commands of lttng(1) that are refused: why, or what to use instead. args.c has such options. */
+/*
+ * Commands of lttng(1) and of other tools that are refused: why, or what to use instead. args.c has
+ * such options.
+ */
 static const char *const refused[][2] = {
+	{"attach", "a session records programs that run: 'kymo create', 'kymo track --vpid=PID'"},
+	{"crash", "'kymo recover' completes the trace of a session that was killed"},
 	{"metadata",
 		"a trace's metadata is always complete; of applications' state, 'kymo regenerate'"},
+	{"run", "'kymo record COMMAND' runs a command, and records it"},
+	{"script", "'kymo view' prints the events of a trace"},
+	{"trace", "'kymo record COMMAND' runs a command, and records it"},
 };
 
 /* Options before the command. */
@@ -275,7 +283,11 @@ static int bad_line(struct cli *cli, int r, int argc, char **argv)
 			cli->args.why);
 	if (r == -ENOMEM)
 		return cli_fail(cli, "failed", "%s", cli->args.why);
-	return cli_usage(cli, "%s", cli->args.why);
+	return cli_usage(cli, "%s%s", cli->args.why,
+		cli->command || strncmp(cli->args.why, "unknown option", 14) ||
+				strchr(cli->args.why, ':')
+			? ""
+			: ": write the options of a command behind its name");
 }
 
 static int check_count(struct cli *cli)

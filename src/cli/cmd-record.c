@@ -313,9 +313,14 @@ static int cannot_run(struct recording *rec, int r)
 	const char *command = cli_arg(rec->cli, 0);
 	struct stat st;
 	bool is_here = !stat(command, &st) && S_ISREG(st.st_mode) && !access(command, X_OK);
+	bool is_number = !command[strspn(command, "0123456789")];
 
 	private_daemon_ask(&rec->daemon, rec->cli, "destroy", NULL);
-	if (r == -ENOENT && !strchr(command, '/'))
+	if (r == -ENOENT && is_number)
+		cli_fail(rec->cli, "failed",
+			"%s: command not found; a session records a process that runs: 'kymo create', 'kymo enable-event -a', 'kymo track --vpid=%s', 'kymo start'",
+			command, command);
+	else if (r == -ENOENT && !strchr(command, '/'))
 		cli_fail(rec->cli, "failed", "%s: command not found%s%s%s", command,
 			is_here ? ": did you mean './" : "", is_here ? command : "",
 			is_here ? "'?" : "");

@@ -62,6 +62,13 @@ def test_suggestions(k):
     check("--output=DIR" in k.kymo("create", "--set-url=file:///t", status=2).stderr, "an address on this host")
     check("-o DIR" in k.kymo("snapshot", "record", "/t", status=2).stderr, "an address of a snapshot")
     check("name each session" in k.kymo("destroy", "--glob", "x*", status=1).stderr, "an option of a later lttng")
+    for letter, right in (("-F", "--sample=HZ"), ("-g", "-t callstack"), ("-a", "--whole-system")):
+        check(right in k.kymo("record", letter, "--", "true", status=1).stderr, f"an option of perf, {letter}")
+    for options in ("-s", "x"), ("--output=x",):
+        check("write the options of a command behind its name" in k.kymo(*options, "list", status=2).stderr, f"{options} in front")
+    for wrong in "run", "trace":
+        check("'kymo record COMMAND'" in k.kymo(wrong, "true", status=1).stderr, wrong)
+    check("'kymo track --vpid=123'" in k.kymo("record", "-p", "123", status=127).stderr, "the number of a process")
 
 
 def test_help_to_full_output(k):
