@@ -229,9 +229,17 @@ static bool is_crash(int signal)
 	return false;
 }
 
+/* Returns true for the signals with which libkymo-crash.so records a stack. */
+static bool has_stack(int signal)
+{
+	return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE ||
+	       signal == SIGILL;
+}
+
 static void report_crashes(struct recording *rec, const struct kymo_value *session)
 {
 	const struct kymo_value *deaths = kymo_value_get(session, "deaths");
+	bool lacks_stack = false;
 	char name[32];
 
 	for (size_t i = 0; i < kymo_value_count(deaths) && !rec->cli->json; i++) {
@@ -246,7 +254,10 @@ static void report_crashes(struct recording *rec, const struct kymo_value *sessi
 				cli_signal_name(name, sizeof(name), c.signal));
 		else if (is_crash(c.signal))
 			cli_report_crash(rec->cli, &c, rec->output);
+		lacks_stack |= has_stack(c.signal) && !with_has(rec->cli, "crash");
 	}
+	if (lacks_stack)
+		cli_warn(rec->cli, "--with=crash records the stack of a crash");
 }
 
 /* Takes a snapshot if requested. *ret_reply is NULL if the daemon did not reply. */

@@ -70,6 +70,7 @@ def test_record_other(k):
     for tid, line in zip(done.stdout.split(), heads):
         check(line.endswith(f"last events of thread {tid}:"), line)
     equal(len([line for line in done.stderr.splitlines() if "crash:step" in line]), 12, "events shown")
+    equal(done.stderr.count("--with=crash records the stack"), 1, f"hints in {done.stderr}")
     for how, status in (("handled", 7), ("exit", 0)):
         done = record(k, "-o", k.top / how, "--", CRASH, 5, how, status=status)
         check("ended by" not in done.stderr, done.stderr)
@@ -80,6 +81,7 @@ def test_record_other(k):
     done = record(k, "-o", k.top / "dump", "-e", "kymo_statedump:*", "--", "sh", "-c", script, status=None)
     check("kymo_statedump:end" in [event.name for event in read_trace(k.top / "dump")[0]], done.stderr)
     check("ended by SIGKILL; none of its events was recorded" in done.stderr, done.stderr)
+    check("--with=crash" not in done.stderr, done.stderr)
 
 
 def start_waiting(k):
