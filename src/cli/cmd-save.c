@@ -2,6 +2,7 @@
 /* save: writes sessions as JSON, from which `kymo load` makes them again. */
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <sys/stat.h>
 
 #include "cli/daemon.h"
 #include "cli/params.h"
@@ -59,8 +60,11 @@ static int add_all(struct cli *cli, struct kymo_ctl *ctl, struct json_object *pr
 static int write_file(struct cli *cli, const char *path, const char *text)
 {
 	struct ky_out out;
+	struct stat st;
 	int r;
 
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return cli_fail(cli, "exists", "%s is a directory: -o names a file", path);
 	if (!cli_has(cli, "force") && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return cli_fail(cli, "exists", "%s exists already: --force overwrites it", path);
 	if (!ky_out_may_replace(path))

@@ -390,7 +390,7 @@ static bool report_bounds(const struct kymo_value *rotation, bool more)
 		{"keep_free", " ", " of the disk stay free", SIZE},
 		{"keep_chunks", " the newest ", " chunks stay", COUNT},
 		{"keep_bytes", " ", " of chunks stay", SIZE},
-		{"keep_s", " chunks of ", " stay", SECONDS}};
+		{"keep_s", " chunks of the last ", " stay", SECONDS}};
 	bool any = false;
 	char text[32];
 

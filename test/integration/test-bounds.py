@@ -210,7 +210,7 @@ def test_usage(k):
         check(k.kymo("enable-rotation", "s", *args, status=2).stderr, args)
     k.kymo("enable-rotation", "s", "--max-disk=10K", status=2)
     k.kymo("create", "t", "-o", k.traces / "t", "--max-disk=10K", status=2)
-    for keep, words in (("7d", "chunks of 168 h stay"), ("90m", "chunks of 90 m stay"), ("5", "the newest 5 chunks stay")):
+    for keep, words in (("7d", "chunks of the last 168 h stay"), ("90m", "chunks of the last 90 m stay"), ("5", "the newest 5 chunks stay")):
         check(words in k.kymo("enable-rotation", "s", f"--keep={keep}").stdout, keep)
     # more than the disk has: as the first command of a session, and later
     for args in (("enable-rotation", "s"), ("create", "t", "-o", k.traces / "t")):

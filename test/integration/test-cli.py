@@ -94,6 +94,7 @@ def test_usage_is_2(k):
         equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
     equal(code, "failed", "code of a file that is no profile")
     k.kymo("regenerate", "statedump", status=1)
+    check("metadata is always complete" in k.kymo("regenerate", "metadata", status=2).stderr, "what is regenerated")
     check("not both" in k.kymo("watch", "--session=s", "absent", status=2).stderr, "two names of a session")
 
 

@@ -138,6 +138,9 @@ def test_every_option(k):
     equal({o["key"].replace("-", "_") for o in options} - set(session["channels"][0]), set(), "options that are not saved")
     k.kymo("save", "s", "-o", k.top / "f.json")
     k.kymo("save", "s", "-o", k.top / "f.json", status=1)
+    for options in (), ("-f",):
+        said = k.kymo("save", "s", "-o", k.top, *options, status=1).stderr
+        check("is a directory: -o names a file" in said, said)
     k.kymo("save", "s", "-o", k.top / "f.json", "-f")
     kept = (k.top / "f.json").read_text()
     (k.top / "f.json.part").mkdir()

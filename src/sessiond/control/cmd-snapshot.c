@@ -83,8 +83,9 @@ enum outcome run_regenerate(struct request *r)
 	const char *what = request_string(r, "what");
 
 	if (strcmp(what, "statedump"))
-		return request_refuse(
-			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
+		return request_refuse(r, "usage",
+			"'%s' cannot be regenerated: only 'statedump' can; metadata is always complete",
+			what);
 	if (r->session->state != SESSION_STARTED)
 		return request_refuse(r, "failed",
 			"session '%s' is not started: applications record their state when it is ('kymo start')",
