@@ -320,6 +320,10 @@ static int cannot_run(struct recording *rec, int r)
 		cli_fail(rec->cli, "failed",
 			"%s: command not found; a session records a process that runs: 'kymo create', 'kymo enable-event -a', 'kymo track --vpid=%s', 'kymo start'",
 			command, command);
+	else if (r == -ENOENT && strchr(command, ' '))
+		cli_fail(rec->cli, "failed",
+			"%s: command not found: write its arguments behind it, outside of the quotes",
+			command);
 	else if (r == -ENOENT && !strchr(command, '/'))
 		cli_fail(rec->cli, "failed", "%s: command not found%s%s%s", command,
 			is_here ? ": did you mean './" : "", is_here ? command : "",

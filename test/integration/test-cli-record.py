@@ -200,8 +200,11 @@ def test_exit_status(k):
     for status in (0, 1, 7, 255):
         record(k, "--no-summary", "sh", "-c", f"exit {status}", status=status)
     one_line(record(k, "no-such-command", status=127), "no-such-command: command not found")
+    one_line(record(k, "./emit -n 5", status=127, cwd=kymotest.APPS), "arguments behind it, outside of the quotes")
     one_line(record(k, "emit", status=127, cwd=kymotest.APPS), "emit: command not found: did you mean './emit'?")
     one_line(record(k, "/etc/passwd", status=126), "/etc/passwd")
+    said = record(k, "env", "-i", kymotest.APPS / "emit", "-n", 1).stderr
+    check("lose their environment (sudo, env -i)" in said, said)
     equal(os.listdir(k.traces), [], "traces of commands that never ran or recorded nothing")
 
 
