@@ -3,9 +3,10 @@
 # meson setup build && ninja -C build
 #
 #   make            build into build/
+#   make help       show this list
 #   make demo       install what is missing, build, trace two programs and show what was recorded
 #   make demo-fleet   trace a slow request through eight hosts of this machine: nats-server, a minute at most
-#   make check      install what the tests need, build in several ways, run every test
+#   make check      install what the tests need, build in several ways, run every test; also: make test
 #   make soak       kill, fork and fail much longer than make check does
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
 #   make compat     recompile programs that were written for LTTng-UST and compare traces: sources from Debian, most of an hour
@@ -28,6 +29,9 @@ $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "kymo: meson is missing: run 'make deps' first" >&2; exit 1; }
 	@meson setup $(BUILD) --prefix=$(PREFIX)
 
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
 deps:
 	@scripts/deps
 
@@ -42,7 +46,7 @@ demo-fleet:
 	@$(MAKE) --no-print-directory all
 	@scripts/demo-fleet $(BUILD)
 
-check:
+check test:
 	@scripts/deps --test
 	@scripts/check
 
@@ -95,4 +99,4 @@ format:
 clean:
 	@rm -rf $(BUILD) build-check build-bench build-compat build-packages
 
-.PHONY: all deps demo demo-fleet check soak compat bench dist packages-check install uninstall format clean
+.PHONY: all help deps demo demo-fleet check test soak compat bench dist packages-check install uninstall format clean

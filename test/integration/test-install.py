@@ -70,6 +70,14 @@ def test_readme(k):
                 os.kill(pid, 15)
 
 
+def test_make_help(k):
+    """`make help` lists the targets, and `make test` is `make check`."""
+    env = {"PATH": os.environ["PATH"]}
+    text = k.run(["make", "-C", SOURCE, "help"], env=env).stdout
+    check(all(f"make {target}" in text for target in ("demo", "check", "install")), text)
+    check("scripts/check" in k.run(["make", "-n", "-C", SOURCE, "test"], env=env).stdout, "make test")
+
+
 def test_python(k):
     """Python finds the module in its prefix, and the module finds the libraries beside it."""
     install(k)
