@@ -49,16 +49,35 @@ static bool parse_date(struct tm *tm, const char **text)
 	return true;
 }
 
-/* "HH:MM:SS[.N]", a time that exists. */
-static bool parse_clock(struct cli_limit *l, const char *p)
+/* "HH:MM[:SS[.N]]", a time that exists, at *text, which moves behind it. */
+static bool parse_clock(struct cli_limit *l, const char **text)
 {
 	struct tm *tm = &l->tm;
+	const char *p = *text;
 
-	if (!parse_part(&p, 2, ':', &tm->tm_hour) || !parse_part(&p, 2, ':', &tm->tm_min) ||
-		!parse_part(&p, 2, 0, &tm->tm_sec))
+	if (!parse_part(&p, 2, ':', &tm->tm_hour) || !parse_part(&p, 2, 0, &tm->tm_min))
 		return false;
-	l->ns = parse_fraction(&p);
-	return !*p && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
+	if (*p == ':') {
+		p++;
+		if (!parse_part(&p, 2, 0, &tm->tm_sec))
+			return false;
+		l->ns = parse_fraction(&p);
+	} else if (p - *text != 5) {
+		return false; /* "1:2" could be minutes and seconds */
+	}
+	*text = p;
+	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
+}
+
+/* Makes the time one of UTC. Returns false if there is no such date. */
+static bool take_as_utc(struct cli_limit *l)
+{
+	int day = l->tm.tm_mday;
+	time_t seconds = timegm(&l->tm);
+
+	l->kind = CLI_LIMIT_ABSOLUTE;
+	return l->tm.tm_mday == day &&
+	       !__builtin_add_overflow(l->ns, (__int128)seconds * NS_PER_S, &l->ns);
 }
 
 /* "N[.N][UNIT]" in nanoseconds. */
@@ -96,6 +115,7 @@ bool cli_select_duration(const char *text, int64_t *ret_ns)
 static bool parse_limit(struct cli_limit *l, const char *text)
 {
 	const char *p = text;
+	bool is_clock;
 
 	if (*p == '@') {
 		bool is_before = p[1] == '-';
@@ -111,8 +131,11 @@ static bool parse_limit(struct cli_limit *l, const char *text)
 		return parse_duration(p + 1, true, &l->ns);
 	}
 	l->kind = parse_date(&l->tm, &p) ? CLI_LIMIT_DATE : CLI_LIMIT_DAY;
-	if (parse_clock(l, p))
+	is_clock = parse_clock(l, &p);
+	if (is_clock && !*p)
 		return true;
+	if (is_clock && l->kind == CLI_LIMIT_DATE && !strcmp(p, "Z"))
+		return take_as_utc(l);
 	if (l->kind == CLI_LIMIT_DATE)
 		return false;
 	l->kind = CLI_LIMIT_ABSOLUTE;
@@ -130,7 +153,7 @@ int cli_select_parse(struct cli *cli, struct cli_selection *s)
 
 		if (text && !parse_limit(i ? &s->end : &s->begin, text))
 			return cli_usage(cli,
-				"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], seconds since 1970, +1.5s or -200ms",
+				"bad time '%s': write [YYYY-MM-DD ]HH:MM[:SS[.N]], seconds since 1970, +1.5s or -200ms",
 				text);
 	}
 	return CLI_OK;
@@ -401,6 +424,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 		(s->end.kind && !resolve_limit(s->end, reader, &q->select.to_ns)))
 		return cli_usage(
 			cli, "--begin or --end is a time that does not exist: write another one");
+	if (q->select.from_ns > q->select.to_ns)
+		cli_warn(cli, "--begin is later than --end");
 	if (s->events)
 		r = ky_query_events(q, s->events);
 	if (r == -EINVAL)

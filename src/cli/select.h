@@ -20,10 +20,10 @@
 	{"end", 0, "TIME", "leave out later events"}
 /* clang-format on */
 #define CLI_SELECT_SYNOPSIS "[-e PATTERN,...] [-f EXPR] [--begin=TIME] [--end=TIME]"
-#define CLI_SELECT_DETAILS                                                                                   \
-	"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date: on the day of the first event),\n" \
-	"seconds since 1970 (@-1.5: before 1970), +DURATION from the first event, or -DURATION before\n"     \
-	"the last.\n"                                                                                        \
+#define CLI_SELECT_DETAILS                                                                              \
+	"TIME is [YYYY-MM-DD ]HH:MM[:SS[.N]] in local time (without a date: on the day of the first\n"  \
+	"event), YYYY-MM-DDTHH:MM:SS[.N]Z in UTC, seconds since 1970 (@-1.5: before 1970), +DURATION\n" \
+	"from the first event, or -DURATION before the last.\n"                                         \
 	"DURATION is a number with ns, us, ms, s (or nothing), m or h.\n"
 
 /* A limit of time. */

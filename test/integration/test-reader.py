@@ -656,10 +656,17 @@ def test_begin_end(k):
     base = 1700000000 + 12345e-9
     for options, wanted in (([], range(30)), (["--begin=1700000001.05"], range(10, 30)), (["--end=1700000001.000012345"], range(10)),
             (["--begin=22:13:21.05", "--end=22:13:22"], range(10, 19)), (["--begin=2023-11-14 22:13:22.95"], range(29, 30)),
-            (["--begin=2023-11-14T22:13:29"], [])):
+            (["--begin=2023-11-14T22:13:29"], []), (["--begin=22:13", "--end=2023-11-14 22:14"], range(30)), (["--begin=22:14"], [])):
         out, errors = raw(k, [CLI, "view", trace, *options])
         equal(errors.decode(), "" if wanted else f"kymo: no event in {trace} is selected\n", f"{options}: messages")
         equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {base}")
+    # A time as --json prints it can be pasted, wherever the reader is.
+    whole = [json.loads(line) for line in k.kymo("view", trace, "--json").stdout.splitlines()]
+    for zone in ("Asia/Tokyo", "America/New_York", "UTC"):
+        k.env["TZ"] = zone
+        out, errors = raw(k, [CLI, "view", trace, f"--begin={whole[7]['time']}", f"--end={whole[9]['time']}"])
+        equal(([int(n) for n in re.findall(rb"n0 = (\d+)", out)], errors), ([7, 8, 9], b""), f"events between times of JSON, in {zone}")
+    check("--begin is later than --end" in k.kymo("view", trace, "--begin=+2s", "--end=+1s").stderr, "an empty range of time")
     # before 1970: view shows the same seconds without the @, and stat the command
     text = (trace / "metadata").read_text()
     (trace / "metadata").write_text(text.replace("offset_s = 1700000000", "offset_s = -2"))
@@ -676,7 +683,7 @@ def test_begin_end(k):
     for event in k.kymo_json("stat", trace, "--top=n0")["top"][0]["events"]:
         out, _ = raw(k, [CLI, *event["view"].split()[1:]])
         check(b"n0 = %d " % event["value"] in out, event)
-    for bad in ("--begin=@", "--begin=@-", "--begin=@1ms", "--begin=@+1", "--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml", "--begin=24:00:00", "--begin=12:60:00",
+    for bad in ("--begin=@", "--begin=@-", "--begin=@1ms", "--begin=@+1", "--begin=noon", "--end=1:2", "--end=12:1", "--begin=2023-02-29T12:00:00Z", "--begin=12:00:00Z", "--begin=2023-11-14 Z", "--begin=2023-11-14", "--begin=1.5x", "--format=xml", "--begin=24:00:00", "--begin=12:60:00",
             "--begin=2023-02-29 12:00:00", "--begin=+1.5d", "--end=-", "--tail=x", "--fields=", "--time=new", "--event=", "--filter=n0 ==", "-e,"):
         k.kymo("view", str(trace), bad, status=2)
 
