@@ -425,20 +425,6 @@ static int parse_options(struct cli *cli, struct ky_explain_question *q, struct 
 	return cli_select_parse(cli, s);
 }
 
-/* A name of a span in the place of a trace. */
-static int check_traces(struct cli *cli)
-{
-	for (int i = 0; i < (int)cli->args.n_pos; i++) {
-		const char *name = cli->args.pos[i];
-
-		if (strchr(name, ':') && !strchr(name, '/') && access(name, F_OK) < 0)
-			return cli_usage(cli,
-				"there is no trace '%s': write --span=%s for the span of that name",
-				name, name);
-	}
-	return CLI_OK;
-}
-
 static int run_explain(struct cli *cli)
 {
 	const struct ky_trace_reader_options report = {.warn = cli_warn_text, .arg = cli};
@@ -458,8 +444,6 @@ static int run_explain(struct cli *cli)
 	int r = get_pairs(cli, &q) < 0 ? cli_fail(cli, "failed", "no memory")
 				       : parse_options(cli, &q, &selection, span, sizeof(span));
 
-	if (!r)
-		r = check_traces(cli);
 	if (!r)
 		cli_progress_watch(&progress, cli, &reader_options);
 	if (!r)

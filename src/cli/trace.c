@@ -173,20 +173,36 @@ static int no_trace_but(struct cli *cli, const char *name, const char *near)
 	return cli_fail(cli, "not-found", "there is no trace '%s': did you mean '%s'?", name, near);
 }
 
+/* Returns the option that takes a name of this form in the place of a trace, or NULL. */
+static const char *option_for(const struct cli *cli, const char *name)
+{
+	static const char *const options[] = {"span", "event"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(options) && strchr(name, ':'); i++)
+		for (const struct cli_option *o = cli->command->options; o && o->name; o++)
+			if (!strcmp(o->name, options[i]))
+				return options[i];
+	return NULL;
+}
+
 /* Stores the path that a name means. Returns an exit code. */
 static int find_named(struct cli *cli, const char *name, bool may_be_empty, char path[PATH_MAX])
 {
 	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	char traces[PATH_MAX];
-
-	char near[PATH_MAX];
+	char traces[PATH_MAX], near[PATH_MAX];
+	const char *option;
 
 	snprintf(path, PATH_MAX, "%s", name);
 	if (access(name, F_OK) == 0 || errno != ENOENT)
 		return CLI_OK;
 	if (strchr(name, '/'))
 		return find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;
+	option = option_for(cli, name);
+	if (option)
+		return cli_usage(cli,
+			"there is no trace '%s': write --%s=%s for the %s of that name", name,
+			option, name, option);
 	if (params && kymo_ctl_open(NULL, &ctl) >= 0) {
 		kymo_value_set_string(params, "session", name);
 		kymo_ctl_call(ctl, "status", params, &reply);

@@ -306,6 +306,7 @@ def test_other_tools_words(k):
         (("record", "--since=1"), 2, "unknown option '--since'"),
         (("top", trace), 2, f"'kymo stat {trace}' counts"),
         (("sql", "select 1", trace), 2, "the statement comes last"),
+        (("view", trace, "s:outer_begin"), 2, "write --event=s:outer_begin for the event of that name"),
         (("view", trace.replace("checkout", "chekout")), 1, f"did you mean '{trace}'?"),
     ):
         said = k.kymo(*args, status=status).stderr
