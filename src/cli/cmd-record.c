@@ -299,6 +299,8 @@ static int set_up(struct recording *rec)
 	kymo_value_set_bool(session, "absolute_clock", cli_has(rec->cli, "absolute-clock"));
 	code = private_daemon_record(
 		&rec->daemon, rec->cli, session, channel, contexts, rules, state);
+	if (!code && stat(rec->output, &rec->made) < 0)
+		rec->made = (struct stat){0}; /* as with --snapshot */
 	if (!code)
 		code = record_begin_kernel(rec, channel);
 	if (!code)

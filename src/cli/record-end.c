@@ -123,6 +123,16 @@ static bool has_reasons(const struct kymo_value *session, const struct kymo_valu
 	return kymo_value_count(warnings) > (count_matched(session) ? 0 : 1);
 }
 
+/* Returns false if the directory of the trace was moved, removed or replaced meanwhile. */
+static bool is_in_place(const struct recording *rec)
+{
+	struct stat st;
+
+	return !*rec->output || !rec->made.st_ino ||
+	       (stat(rec->output, &st) == 0 && st.st_dev == rec->made.st_dev &&
+		       st.st_ino == rec->made.st_ino);
+}
+
 /*
  * before: the session before it was destroyed; written: the object with the counts: the session, or
  * its snapshot. explained: warnings follow that say why there is no event.
@@ -134,6 +144,7 @@ static void print_summary(struct recording *rec, const struct kymo_value *before
 		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
 	const char *how = cli_has(rec->cli, "explain") ? "explain" : "view";
+	bool in_place = is_in_place(rec);
 	struct ky_buf counts = {0}, dir = {0};
 
 	if (is_quiet(rec, written) || rec->cli->json)
@@ -147,9 +158,12 @@ static void print_summary(struct recording *rec, const struct kymo_value *before
 	print_reach(before);
 	print_kernel(rec);
 	ky_buf_put_word(&dir, rec->output);
+	if (!in_place)
+		fputs("  the trace is no longer there: its directory was moved, removed or replaced during the recording\n",
+			stderr);
 	if (nothing && !explained)
 		explain_nothing(rec, session);
-	else if (!nothing)
+	else if (!nothing && in_place)
 		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
 	ky_buf_deinit(&dir);
@@ -305,8 +319,8 @@ void record_finish(struct recording *rec, int exit_code)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
 			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
-	if (!session)
-		rec->new_output = false; /* the consumer may still write the trace */
+	if (!session || !is_in_place(rec))
+		rec->new_output = false; /* the consumer may still write it; it is not ours */
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
 	if (session && written && !flies)
@@ -322,6 +336,8 @@ void record_finish(struct recording *rec, int exit_code)
 			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
 			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") || explained))
 		cli_report_warnings(stderr, rec->cli, warnings);
+	if (!is_in_place(rec))
+		rec->output[0] = '\0'; /* another directory may be there */
 	report_crashes(rec, session);
 	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
 		write_report(rec, path, sizeof(path));

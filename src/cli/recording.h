@@ -8,6 +8,7 @@
 #define CLI_RECORDING_H
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "cli/flights.h"
 #include "cli/private-daemon.h"
@@ -25,6 +26,7 @@ struct recording {
 	char session[64];
 	char output[PATH_MAX]; /* "" when no trace is kept */
 	bool new_output;       /* we made it: remove it if it stays empty */
+	struct stat made;      /* the output when the recording began; all 0: it did not exist */
 };
 
 /* Returns whether the command line wants kernel events. */

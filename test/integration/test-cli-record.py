@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,6 +164,24 @@ def test_nothing(k):
     for value, says in (("1", "KYMO_OFF is set"), ("0", "3 events recorded"), ("", "3 events recorded")):
         k.env["KYMO_OFF"] = value
         check(says in record(k, kymotest.APPS / "emit", "-n", 3).stderr, f"KYMO_OFF={value}")
+
+
+def test_moved(k):
+    """The command moves the trace's directory, or removes it, also with a new one in its place."""
+    out, moved = k.top / "out", k.top / "moved"
+    emit = f"{kymotest.APPS / 'emit'} -n 20"
+    for command in ("mv {0} {1}", "mv {0} {1}; mkdir {0}", "rm -r {0}"):
+        done = record(k, "-o", out, "sh", "-c", f"{emit}; {command.format(out, moved)}")
+        check("20 events" in done.stderr, f"{command}: {done.stderr}")
+        check("no longer there" in done.stderr and "view it" not in done.stderr, f"{command}: {done.stderr}")
+        equal(out.exists(), "mkdir" in command, f"{command}: a directory in the trace's place")
+        if moved.exists():
+            equal(len(read_trace(moved)[0]), 20, f"{command}: events in the moved trace")
+            shutil.rmtree(moved)
+        if out.exists():
+            out.rmdir()
+    done = record(k, "--json", "-o", out, "sh", "-c", f"{emit}; mv {out} {moved}")
+    equal(json.loads(done.stderr)["output"], "", "JSON of a trace that was moved")
 
 
 def test_explain(k):
