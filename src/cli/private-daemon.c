@@ -15,13 +15,13 @@
 #define END_TIMEOUT_MS	 5000
 #define POLL_MS		 2
 
-/* Standard descriptors of the daemon: the pipe, nothing, and a log in the run directory. */
+/* Standard descriptors of the daemon: the pipe, and twice a log in the run directory. */
 static void set_files(posix_spawn_file_actions_t *files, const char *log, int life)
 {
 	posix_spawn_file_actions_adddup2(files, life, STDIN_FILENO);
-	posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(
 		files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
 }
 
 /* Gives the daemon a session (setsid) of its own, and default signal dispositions. */

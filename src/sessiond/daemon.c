@@ -466,12 +466,19 @@ static void init_parts(struct daemon *d)
 	d->peers.allows_commands = d->options.allow_commands;
 }
 
-/* Programs and consumers get memory that is opened again there, to be read only. */
-static int need_proc(void)
+/*
+ * Programs and consumers get memory that is opened again in /proc, to be read only. The guard, and
+ * all processes that the daemon starts, get /dev/null in place of a terminal.
+ */
+static int need_files(void)
 {
-	if (!access("/proc/self/fd", X_OK))
+	if (access("/proc/self/fd", X_OK) < 0)
+		ky_error("/proc is not mounted: mount it, 'mount -t proc proc /proc'");
+	else if (access("/dev/null", R_OK | W_OK) < 0)
+		ky_error("/dev/null cannot be used (%s): make it, 'mknod -m 666 /dev/null c 1 3'",
+			strerror(errno));
+	else
 		return 0;
-	ky_error("/proc is not mounted: mount it, 'mount -t proc proc /proc'");
 	return -ENOENT;
 }
 
@@ -495,7 +502,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 		ky_error("the limit of the stack is too low: raise it, 'ulimit -s 8192'");
 	limit_apps(d);
 	if (!ret)
-		ret = need_proc();
+		ret = need_files();
 	if (!ret)
 		ret = open_loop(d);
 	if (!ret)

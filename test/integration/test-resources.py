@@ -104,6 +104,15 @@ def test_no_proc(k):
     equal(done.stderr, "kymo-sessiond: /proc is not mounted: mount it, 'mount -t proc proc /proc'\n", "the daemon's message")
 
 
+def test_no_null_device(k):
+    """Without /dev/null, as in a new root directory, no daemon starts and stays; commands say why."""
+    need_unshare("-m")
+    says = "/dev/null cannot be used (No such file or directory): make it, 'mknod -m 666 /dev/null c 1 3'"
+    for command in ([SESSIOND], [SESSIOND, "--daemonize"], [CLI, "record", "-o", k.top / "out", "true"], [CLI, "create", "s"]):
+        done = k.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh", *command], status=1)
+        check(says in done.stderr, f"{command}: {done.stderr}")
+
+
 @without_sanitizers  # sanitizers look for leaks in /proc
 def test_descriptors_run_out(k):
     """A program that cannot open any more files continues to record."""
