@@ -27,7 +27,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "kymo: meson is missing: run 'make deps' first" >&2; exit 1; }
-	@meson setup $(BUILD) --prefix=$(PREFIX)
+	@meson setup $(BUILD) --prefix='$(PREFIX)'
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -84,7 +84,7 @@ packages-check:
 
 # The prefix is compiled in (where the daemons are found), so another one means another build.
 install: $(BUILD)/build.ninja
-	@scripts/set-prefix $(BUILD) $(PREFIX)
+	@scripts/set-prefix $(BUILD) '$(PREFIX)'
 	@ninja -C $(BUILD)
 	@dir='$(DESTDIR)'; case $$dir in ""|/*) ;; *) dir=$$PWD/$$dir ;; esac; \
 		DESTDIR=$$dir meson install -C $(BUILD) --no-rebuild

@@ -131,15 +131,15 @@ def test_manual_and_removal(k):
 
 
 def test_destdir(k):
-    """A relative DESTDIR is below the directory of make's user; it may have spaces."""
-    for path, text in (("bin/meson", 'echo "$DESTDIR"'), ("bin/ninja", ""), ("scripts/set-prefix", ""), ("build/build.ninja", "")):
+    """A relative DESTDIR is below the directory of make's user; it and PREFIX may have spaces."""
+    for path, text in (("bin/meson", 'echo "$DESTDIR"'), ("bin/ninja", ""), ("scripts/set-prefix", 'echo "$2"'), ("build/build.ninja", "")):
         (k.home / path).parent.mkdir(exist_ok=True)
         (k.home / path).write_text(f"#!/bin/sh\n{text}\n")
         (k.home / path).chmod(0o755)
     for given, wanted in (("a stage", k.home / "a stage"), ("/a stage", "/a stage")):
-        done = k.run(["make", "-s", "-f", SOURCE / "Makefile", "install", f"DESTDIR={given}"], cwd=k.home,
+        done = k.run(["make", "-s", "-f", SOURCE / "Makefile", "install", f"DESTDIR={given}", "PREFIX=/a place"], cwd=k.home,
             env={"PATH": f"{k.home / 'bin'}:{os.environ['PATH']}"})
-        equal(done.stdout, f"{wanted}\n", f"DESTDIR of meson for {given!r}")
+        equal(done.stdout, f"/a place\n{wanted}\n", f"prefix, and DESTDIR of meson, for {given!r}")
 
 
 kymotest.main()
