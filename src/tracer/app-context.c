@@ -77,20 +77,25 @@ static size_t put_double(char *text, double v)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Copies a string. Another thread may change the text meanwhile: the copy still ends in a NUL. */
-static void copy_string(char *text, const char *s)
+/*
+ * Copies a string. Another thread may change the text meanwhile: the copy still ends in a NUL.
+ * Returns its length.
+ */
+static size_t copy_string(char *text, const char *s)
 {
 	size_t n = 0;
 
 	for (; s && n < KY_CTX_STRING_MAX - 1; n++) {
 		text[n] = __atomic_load_n(&s[n], __ATOMIC_RELAXED);
 		if (!text[n])
-			return;
+			return n;
 	}
 	text[n] = '\0';
+	return n;
 }
 
-uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_value, char *text)
+uint32_t app_context_value(
+	struct app_context *c, union kymo_context_value *ret_value, char *text, size_t *ret_len)
 {
 	struct kymo_context *context;
 	uint32_t type = 0;
@@ -106,7 +111,7 @@ uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_
 		type = context->type;
 		context->get(context->data, ret_value);
 		if (type == KYMO_CONTEXT_STRING) {
-			copy_string(text, ret_value->string);
+			*ret_len = copy_string(text, ret_value->string);
 			ret_value->string = text;
 		}
 	}
@@ -117,8 +122,9 @@ uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_
 size_t app_context_read(struct app_context *c, char *text)
 {
 	union kymo_context_value v;
+	size_t len;
 
-	switch (app_context_value(c, &v, text)) {
+	switch (app_context_value(c, &v, text, &len)) {
 	case KYMO_CONTEXT_I64:
 		return put_integer(text, v.i64 < 0 ? -(uint64_t)v.i64 : (uint64_t)v.i64, v.i64 < 0);
 	case KYMO_CONTEXT_U64:
@@ -126,7 +132,7 @@ size_t app_context_read(struct app_context *c, char *text)
 	case KYMO_CONTEXT_F64:
 		return put_double(text, v.f64);
 	case KYMO_CONTEXT_STRING:
-		return strlen(text);
+		return len;
 	default:
 		text[0] = '\0';
 		return 0;

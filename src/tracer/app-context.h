@@ -23,9 +23,12 @@ struct app_context *app_context_get(const char *name);
 size_t app_context_read(struct app_context *c, char *text);
 /*
  * Reads its current value. Returns its enum kymo_context_type, or 0 if the application does not
- * provide it. Copies a string to `text`, with the limit above, and sets ret_value->string to that.
+ * provide it. Copies a string to `text`, with the limit above, sets ret_value->string to that, and
+ * *ret_len to its length. The caller cannot measure the copy: in a program with the memory
+ * sanitizer, strlen() takes what the library has written for memory without a value.
  */
-uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_value, char *text);
+uint32_t app_context_value(
+	struct app_context *c, union kymo_context_value *ret_value, char *text, size_t *ret_len);
 /* Called in a forked child: threads of the parent that were inside do not exist there. */
 void app_context_reset(void);
 

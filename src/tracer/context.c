@@ -485,8 +485,9 @@ bool tracer_context_real(const struct tracer_contexts *one, double *ret_value)
 {
 	union kymo_context_value v;
 	char text[KY_CTX_STRING_MAX];
+	size_t len;
 
-	switch (one->steps->op == OP_APP ? app_context_value(one->steps->app, &v, text) : 0) {
+	switch (one->steps->op == OP_APP ? app_context_value(one->steps->app, &v, text, &len) : 0) {
 	case KYMO_CONTEXT_I64:
 		*ret_value = (double)v.i64;
 		return true;

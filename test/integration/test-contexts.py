@@ -14,7 +14,7 @@ import time
 
 import kymotest
 from program import ACK, CAP_RSEQ, CONTEXTS, RING_SET, START, UNCOUNTED, Daemon, Program, blob, description, text
-from kymotest import LIBDIR, RUN_FROM, SANITIZED, Skip, Values, babeltrace, check, equal, wait_for
+from kymotest import LIBDIR, RUN_FROM, SANITIZED, SOURCE, Skip, Values, babeltrace, check, equal, wait_for, without_sanitizers
 
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 KEPT = ["vpid", "vtid", "pthread_id", "procname", "vuid", "veuid", "vsuid", "vgid", "vegid", "vsgid", "cgroup_ns", "ipc_ns",
@@ -338,6 +338,38 @@ def test_application(k):
     k.kymo("stop")
     found = [(e[1]["_app_shop_number"], e[1]["_app_shop_user"], e[1]["_app_shop_real"]) for e in read(k, trace)]
     equal(found, [("", "", ""), ("-42", "bob", "0.5"), ("43", "x" * 255, "0.5"), ("", "", "")], "values of the program's own")
+
+
+POISONED = """
+#include <kymo/context.h>
+static void get_user(void *data, union kymo_context_value *value) { value->string = data; }
+static char bob[] = "bob";
+static struct kymo_context user = {sizeof(user), KYMO_CONTEXT_STRING, "shop:user", get_user, bob};
+static void leave_memory_without_value(void)
+{
+	char unused[16384];
+	__asm__("" : : "r"(unused) : "memory");
+}
+int main(void)
+{
+	int r = kymo_context_register(&user);
+	leave_memory_without_value();
+	kymo_event(ctx, poisoned);
+	return r;
+}
+"""
+
+
+@without_sanitizers
+def test_memory_sanitizer(k):
+    """The library's values are no error of a program that clang's memory sanitizer examines."""
+    (k.top / "user.c").write_text(POISONED)
+    k.run(["clang", "-g", "-fsanitize=memory", f"-I{SOURCE / 'include'}", k.top / "user.c", "-o", k.top / "user"])
+    k.start_daemon()
+    trace = create(k, "$app.shop:user")
+    k.run([k.top / "user"], env={"LD_LIBRARY_PATH": str(LIBDIR)})
+    k.kymo("stop")
+    equal([e[1]["_app_shop_user"] for e in read(k, trace)], ["bob"], "values of the program's own")
 
 
 def test_large_records(k):
