@@ -449,6 +449,8 @@ def test_views(k):
     page, _ = make_page(k, make_trace(k))
     with Browser(k) as browser:
         opened(k, browser, page)
+        check("logarithmic" in browser.js("document.querySelector('#bars h2').textContent"), "the scale of the histogram")
+        equal(browser.js("(table => table.scrollWidth - table.clientWidth)(document.querySelector('#spans .body'))"), 0, "hidden columns of the table")
         name, chosen, length, title = browser.js(CLICK_BAR)
         equal(chosen, name, f"the name behind the bar {title}")
         check(length > 0, f"the slice behind the bar {title}: {length} ns")

@@ -166,7 +166,7 @@ function showBars(m) {
 		parent.append(e);
 		return e;
 	};
-	element('h2', `durations of ${m.text}: click a bar for its slices`, place);
+	element('h2', `durations of ${m.text}, both axes logarithmic: click a bar for its slices`, place);
 	const svg = make('svg', {viewBox: '0 0 480 84', width: '100%', height: 96, role: 'img', 'aria-label': `histogram of ${m.text}`}, place);
 	const edge = i => Math.pow(2, lo + (hi - lo) * i / N_BARS);
 	bars.forEach((n, i) => {
