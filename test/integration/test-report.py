@@ -5,6 +5,7 @@ kymo report: the page in a real browser. It shows the reader's numbers and draws
 key of its help works, and nothing leaves the page.
 """
 
+import base64
 import json
 import os
 import re
@@ -466,6 +467,36 @@ def test_views(k):
             browser.call("Input.dispatchTouchEvent", browser.session, type=f"touch{kind}", touchPoints=points)
         zoomed = browser.js("(v1 - v0) / span")
         check(0.2 < zoomed < 0.6, f"two fingers: {zoomed} of the whole are shown")
+
+
+# Keeps a picture of the page for paper: this handler runs after the page's own.
+PRINTED = """
+addEventListener('beforeprint', () => {
+    const table = document.querySelector('#spans .body'), list = document.getElementById('list');
+    const corner = cx.getImageData(canvas.width - 1, canvas.height - 1, 1, 1).data;
+    window.printed = [dark, W, canvas.width / W, table.scrollWidth - table.clientWidth,
+        list.offsetHeight, [...corner].slice(0, 3)];
+})
+"""
+
+
+@of_the_page
+def test_paper(k):
+    """
+    A fine screen has all its pixels. Paper is light, has the whole table and the flame graph, and
+    no list of all events.
+    """
+    page, _ = make_page(k, make_trace(k))
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        browser.call("Emulation.setEmulatedMedia", browser.session, features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        browser.call("Emulation.setDeviceMetricsOverride", browser.session, width=1300, height=800, deviceScaleFactor=1.5, mobile=False)
+        wait_for(lambda: browser.js("dark && [W, canvas.width, flame.width / flame.offsetWidth]") == [1300, 1950, 1.5], "a fine dark screen")
+        browser.js(PRINTED)
+        pdf = base64.b64decode(browser.call("Page.printToPDF", browser.session)["data"])
+        equal(browser.js("printed"), [False, 980, 2, 0, 0, [255, 255, 255]], "dark, width, density, hidden columns, height of the list, colour")
+        equal(len(re.findall(rb"/Type\s*/Page\b", pdf)), 1, "sheets")
+        equal(browser.js("[dark, W, canvas.width]"), [True, 1300, 1950], "dark, width, pixels after it was printed")
 
 
 # The states of thread 7: begin, end, name.

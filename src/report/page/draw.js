@@ -31,8 +31,18 @@ function colour(name) {
 	}
 	return palette[name];
 }
+const isPrinting = () => document.documentElement.classList.contains('print');
+/* Returns what draws on a canvas in pixels of the page, which may be several of the screen; clears it. */
+function sized(canvas, width, height) {
+	const k = Math.max(devicePixelRatio, isPrinting() ? 2 : 1), g = canvas.getContext('2d');
+	canvas.width = Math.round(width * k);
+	canvas.height = Math.round(height * k);
+	g.scale(k, k);
+	g.imageSmoothingEnabled = false;
+	return g;
+}
 function setTheme() {
-	dark = matchMedia('(prefers-color-scheme:dark)').matches;
+	dark = !isPrinting() && matchMedia('(prefers-color-scheme:dark)').matches;
 	BG = dark ? [20, 24, 29] : [255, 255, 255];
 	LINE = dark ? [44, 51, 59] : [221, 226, 232];
 	DENSITY = dark ? [96, 140, 190] : [112, 150, 200];
@@ -46,6 +56,7 @@ const stateColours = {running: [0, 130, 100], ready: [240, 165, 30], waiting: [1
 
 const canvas = $('canvas'), cx = canvas.getContext('2d', {alpha: false});
 const LEFT = 210, TOP = 22, ROW = 15, TRACK = 20, STATE_ROW = 6, COUNTER = 30, MAX_ROWS = 32;
+const under = document.createElement('canvas'); /* the pixels, one for each of the page */
 let W = 0, H = 0, image, pixels, layout = [], labels = [], scroll = 0;
 let v0 = 0, v1 = 1;       /* times at the edges */
 let rowOf = new Map();    /* the row of a track by its number; of a folded process its own */
@@ -57,8 +68,9 @@ let marked = -1;          /* number of the selected event */
 
 function resize() {
 	const r = canvas.getBoundingClientRect();
-	W = canvas.width = Math.max(LEFT + 50, Math.round(r.width));
-	H = canvas.height = Math.max(50, Math.round(r.height));
+	W = under.width = Math.max(LEFT + 50, Math.round(r.width));
+	H = under.height = Math.max(50, Math.round(r.height));
+	sized(canvas, W, H);
 	image = cx.createImageData(W, H);
 	pixels = new Uint32Array(image.data.buffer);
 }
@@ -325,7 +337,8 @@ function drawPixels() {
 		else
 			drawRow(r.row, y, r.h, sliceColour);
 	}
-	cx.putImageData(image, 0, 0);
+	under.getContext('2d').putImageData(image, 0, 0);
+	cx.drawImage(under, 0, 0, W, H);
 }
 function clipped(text, room) {
 	/* Measuring each text is slow; letters of other scripts have other widths. */

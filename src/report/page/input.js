@@ -327,11 +327,20 @@ function resized() {
 	renderList();
 }
 new ResizeObserver(() => layout.length && resized()).observe(canvas);
-matchMedia('(prefers-color-scheme:dark)').addEventListener('change', () => {
+function restyled() {
 	setTheme();
 	hatching = null;
-	redraw();
-});
+	if (!layout.length)
+		return;
+	resized();
+	draw();
+}
+matchMedia('(prefers-color-scheme:dark)').addEventListener('change', restyled);
+/* On paper: light, as wide as a sheet, without what can only be clicked. */
+onbeforeprint = onafterprint = e => {
+	document.documentElement.classList.toggle('print', e.type === 'beforeprint');
+	restyled();
+};
 onhashchange = () => {
 	restore();
 	place();

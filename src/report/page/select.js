@@ -228,17 +228,15 @@ function stacks(from, to, mirror) {
 }
 let flameBoxes = [];
 function showFlame() {
-	const begin = performance.now(), c = $('flame'), r = c.parentElement.getBoundingClientRect(), g = c.getContext('2d');
+	const begin = performance.now(), c = $('flame'), r = c.parentElement.getBoundingClientRect(), g = sized(c, r.width, r.height);
 	const root = stacks(...selected(), $('mirror').getAttribute('aria-pressed') === 'true');
-	c.width = r.width;
-	c.height = r.height;
 	g.font = '11px system-ui';
 	g.textBaseline = 'middle';
 	flameBoxes = [];
 	const put = (node, x, w, y) => {
 		for (const [name, child] of [...node.children].sort((a, b) => b[1].sum - a[1].sum)) {
 			const width = w * child.sum / (node === root ? root.sum || 1 : node.sum || 1);
-			if (width >= .5 && y < c.height) {
+			if (width >= .5 && y < r.height) {
 				const c = chosenName && name !== chosenName ? mix(BG, colour(name), .4) : colour(name);
 				g.fillStyle = `rgb(${c})`;
 				g.fillRect(x, y, Math.max(.5, width - 1), 15);
@@ -252,7 +250,7 @@ function showFlame() {
 			x += width;
 		}
 	};
-	put(root, 0, c.width, 0);
+	put(root, 0, r.width, 0);
 	c.setAttribute('aria-label', `flame graph, ${duration(root.sum)} in all` + (root.complete ? '' : ', of the first 3,000,000 slices'));
 	perf.flame = performance.now() - begin;
 }
