@@ -388,7 +388,7 @@ static void put_rest(const struct translation *t, struct ky_buf *b, unsigned i)
 		return;
 	}
 	ky_buf_puts(b, b->len ? " && " : "");
-	put_expression(t, b, i, true);
+	put_expression(t, b, i, node_of(t, i)->op != KY_OP_OR || i == t->tree.n_nodes - 1);
 }
 
 /* ---- all filters of an event ---- */
