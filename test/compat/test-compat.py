@@ -95,6 +95,16 @@ def test_macros_of_the_program(k):
             run(k, case, ["gcc", "-std=gnu99", *(f"-D{w}=7" for w in (words + types).split())])
 
 
+@kymotest.without_sanitizers  # it uses nothing of the build
+def test_linkage_of_c(k):
+    """A C++ program may include its providers in extern "C"."""
+    for compiler in ("g++", "clang++"):
+        for name in ("version0", "version1", "parts", "extended"):
+            k.run([compiler, "-xc++", "-std=c++11", "-fsyntax-only", f"-I{compat.PROGRAMS}", *INCLUDE, "-"],
+                input=f'extern "C" {{\n#include "{name}-tp.c"\n}}\n')
+
+
+
 def linked(k, *flags):
     """Libraries with providers, with log levels and without, are linked by another linker."""
     if k.run(["gcc", *flags, "-xc", "-", "-o", os.devnull], input="int main(void) { return 0; }\n", status=None).returncode:

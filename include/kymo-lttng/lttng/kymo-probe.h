@@ -23,7 +23,9 @@
 #include <lttng/tracepoint.h>
 
 #ifdef __cplusplus
+extern "C++" { /* programs include their provider's header in extern "C" */
 #include <type_traits>
+}
 #define KYMO__LTTNG_IS_SIGNED(type) (std::is_signed<type>::value)
 #else
 #define KYMO__LTTNG_IS_SIGNED(type) ((type)-1 < (type)1)
@@ -255,7 +257,7 @@
  */
 #ifdef __cplusplus
 #define KYMO__LTTNG_OTHER_ARGS(provider, cls) \
-	template <typename... kymo__types> static void kymo__lttng_record_##provider##___##cls(kymo__types...) {}
+	extern "C++" { template <typename... kymo__types> static void kymo__lttng_record_##provider##___##cls(kymo__types...) {} }
 #else
 #define KYMO__LTTNG_OTHER_ARGS(provider, cls)
 #endif
