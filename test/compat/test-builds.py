@@ -257,5 +257,18 @@ def test_system_switch(k):
     check(daemon and not any("/usr/local" in line for line in daemon), f"LTTng's daemon has its own libraries: {loaded}")
 
 
+@kymotest.without_sanitizers  # a script: it uses nothing of the build
+def test_switch_with_spaces(k):
+    """Kymo's directory may have spaces, and another library may be found."""
+    name = "liblttng-ust.so.1"
+    (k.top / "switch").write_text((SOURCE / "src" / "lttng" / "kymo-lttng-switch.in").read_text().replace("@DIRECTORY@", "/a place"))
+    ldconfig = k.top / "ldconfig"
+    for path, wanted in (("/a place", "on: programs for LTTng-UST record with Kymo"), ("/lib/a b", "off: programs for LTTng-UST record with LTTng")):
+        ldconfig.write_text(f"#!/bin/sh\nprintf '\\t%s (libc6,x86-64) => %s\\n' {name} '{path}/{name}' {name} /lib/{name}\n")
+        ldconfig.chmod(0o755)
+        done = k.run(["sh", k.top / "switch", "status"], env={"PATH": f"{k.top}:{os.environ['PATH']}"})
+        equal(done.stdout, f"{wanted} ({path}/{name})\n", f"with {path}")
+
+
 if __name__ == "__main__":
     kymotest.main()
