@@ -121,14 +121,14 @@ def test_units(k):
     for path in ("kymo-sessiond.service.in", "user/kymo-sessiond.service.in"):
         lines = (SOURCE / "data" / path).read_text().splitlines()
         for wanted in ("Type=notify", "KillMode=process", "KillSignal=SIGTERM", "RestartKillSignal=SIGUSR2", "Restart=on-failure",
-            "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=restart", "ExecStart=@bindir@/kymo-sessiond --take-over"):
+            "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=restart", 'ExecStart="@bindir@/kymo-sessiond" --take-over'):
             check(wanted in lines, f"{path}: {wanted} is missing")
         check("AF_INET" in unit_words(lines, "RestrictAddressFamilies"), f"{path}: kymo-agentd cannot listen")
         # without it, /proc/kallsyms shows root no address; ProtectKernelLogs= removes it
         limits = unit_words(lines, "CapabilityBoundingSet")
         check(not limits or "CAP_SYSLOG" in limits and not unit_words(lines, "ProtectKernelLogs"), f"{path}: no addresses of the kernel")
     lines = (SOURCE / "data" / "kymo-agent.service.in").read_text().splitlines()
-    for wanted in ("ExecStart=@bindir@/kymo-agent /etc/kymo/fleet/fleet.conf", "ConditionPathExists=/etc/kymo/fleet/fleet.conf", "Restart=always"):
+    for wanted in ('ExecStart="@bindir@/kymo-agent" /etc/kymo/fleet/fleet.conf', "ConditionPathExists=/etc/kymo/fleet/fleet.conf", "Restart=always"):
         check(wanted in lines, f"kymo-agent.service.in: {wanted} is missing")
 
 
