@@ -177,8 +177,8 @@ struct kymo_reader_totals {
 	size_t n_traces, n_streams, n_classes;
 	uint64_t n_packets, n_bytes, n_discarded;
 	int has_times;
-	int64_t begin_ns,
-		end_ns; /* of the first and the last packet; events may lie slightly outside */
+	/* of packets, or of events if packets have no times; events may lie slightly outside */
+	int64_t begin_ns, end_ns;
 	/* some streams begin in the middle (a snapshot): complete_from_ns is valid */
 	int is_cut;
 	int64_t complete_from_ns; /* from then on all streams are complete */

@@ -562,7 +562,7 @@ void ky_source_totals(const struct ky_source *s, struct ky_totals *ret_totals)
 
 int64_t ky_source_begin_ns(const struct ky_source *s)
 {
-	int64_t ns = 0;
+	struct ky_reader_sums sums = {0};
 
-	return ky_trace_reader_begin(s->reader, &ns) ? ns : 0;
+	return ky_trace_reader_sums(s->reader, &sums) < 0 ? 0 : sums.begin_ns;
 }

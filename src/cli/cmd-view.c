@@ -403,15 +403,11 @@ static bool wait_for_more(uint64_t ns)
 }
 
 /* The end of the last packet in the files; INT64_MIN if there is none. */
-static int64_t end_of_trace(const struct ky_trace_reader *reader)
+static int64_t end_of_trace(struct ky_trace_reader *reader)
 {
-	int64_t end_ns = INT64_MIN;
+	struct ky_reader_sums sums = {0};
 
-	for (size_t i = 0; i < reader->n_streams; i++) {
-		if (reader->streams[i]->n_places)
-			end_ns = KY_MAX(end_ns, reader->streams[i]->end_ns);
-	}
-	return end_ns;
+	return ky_trace_reader_sums(reader, &sums) < 0 || !sums.has_times ? INT64_MIN : sums.end_ns;
 }
 
 static int refresh_reading(

@@ -319,3 +319,65 @@ int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *pack
 		s->end_ns = ky_trace_clock_ns(class->clock, s->last_end);
 	return b.error;
 }
+
+/* --- times that heads do not have --- */
+
+/* Goes to where reading of times goes on: to the last packet, if its head says when it begins. */
+static void go_to_unread(struct ky_walk *w)
+{
+	const struct ky_stream *s = w->stream;
+	bool has_begin = s->files[0].class->begin_bits;
+
+	w->file = has_begin ? s->last_file : s->times_file;
+	w->offset = has_begin ? s->last_offset : s->times_offset;
+	w->d.clock = s->times_clock;
+}
+
+static void keep_times(struct ky_stream *s, const struct ky_walk *w)
+{
+	const struct ky_stream_class *class = s->files[0].class;
+
+	s->times_file = w->file;
+	s->times_offset = w->offset;
+	s->times_clock = w->d.clock;
+	s->times_packets = s->n_packets;
+	if (!w->last_class)
+		return;
+	if (!s->has_begin)
+		s->begin_ns = ky_trace_clock_ns(class->clock, w->min_clock);
+	s->has_begin = true;
+	s->last_end = KY_MAX(s->last_end, w->max_clock);
+	s->end_ns = ky_trace_clock_ns(class->clock, s->last_end);
+}
+
+int ky_index_read_times(struct ky_stream *s, size_t n_classes, struct ky_packets *packets)
+{
+	const struct ky_stream_class *class = s->files[0].class;
+	uint8_t *wanted = NULL;
+	uint64_t *counts = NULL;
+	struct ky_select none = KY_SELECT_ALL;
+	struct ky_walk w;
+	int r = 0;
+
+	if ((class->begin_bits && class->end_bits) || s->times_packets == s->n_packets)
+		return 0;
+	wanted = calloc(n_classes + 1, sizeof(*wanted));
+	counts = calloc(n_classes + 1, sizeof(*counts));
+	if (!wanted || !counts) {
+		r = -ENOMEM;
+		goto out;
+	}
+	none.wanted = wanted;
+	ky_walk_init(&w, s, &none, packets, counts);
+	go_to_unread(&w);
+	do
+		ky_walk_advance(&w);
+	while (w.next != KY_ITEM_NONE);
+	keep_times(s, &w);
+	r = w.error;
+	ky_walk_deinit(&w);
+out:
+	free(wanted);
+	free(counts);
+	return r;
+}

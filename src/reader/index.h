@@ -17,5 +17,11 @@
  * thread. Returns 0 or -ENOMEM.
  */
 int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *packets);
+/*
+ * Reads the times of a stream that has an index, as far as they are not in the heads of packets:
+ * of the events of the last packet, or of all if heads have no beginning. Events that were read
+ * before are not read again. n_classes: of events, in all traces. Returns 0 or -ENOMEM.
+ */
+int ky_index_read_times(struct ky_stream *s, size_t n_classes, struct ky_packets *packets);
 
 #endif

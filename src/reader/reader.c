@@ -249,23 +249,6 @@ bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret
 	return any;
 }
 
-bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < r->n_streams; i++) {
-		const struct ky_file *f = &r->streams[i]->files[0];
-		int64_t ns;
-
-		if (!f->class || !f->class->clock)
-			continue;
-		ns = ky_trace_clock_ns(f->class->clock, f->begin);
-		*ret_ns = any ? KY_MIN(*ret_ns, ns) : ns;
-		any = true;
-	}
-	return any;
-}
-
 static bool has_times(const struct ky_stream *s)
 {
 	return s->files[0].class && s->files[0].class->clock;
@@ -294,24 +277,51 @@ int ky_trace_reader_index(struct ky_trace_reader *r)
 	return build_indexes(r, false);
 }
 
+/* Reads the times of streams that have places and no times in the heads of their packets. */
+static int read_times(struct ky_trace_reader *r)
+{
+	struct ky_packets packets = {0};
+	int e = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->n_streams && !e; i++) {
+		if (r->streams[i]->n_places)
+			e = ky_index_read_times(r->streams[i], r->n_classes, &packets);
+	}
+	pthread_mutex_unlock(&r->lock);
+	ky_packets_deinit(&packets);
+	return e;
+}
+
+/* Gets the begin of the first packet, or of the first event if packets have none. */
+static bool begin_of(const struct ky_stream *s, int64_t *ret_ns)
+{
+	const struct ky_file *f = &s->files[0];
+
+	if (!s->n_places || (!f->class->begin_bits && !s->has_begin))
+		return false;
+	*ret_ns = f->class->begin_bits ? ky_trace_clock_ns(f->class->clock, f->begin) : s->begin_ns;
+	return true;
+}
+
 int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret)
 {
 	struct ky_reader_sums sums = {0};
-	bool any = false;
 
-	if (build_indexes(r, true) < 0)
+	if (build_indexes(r, true) < 0 || read_times(r) < 0)
 		return -ENOMEM;
-	sums.has_times = ky_trace_reader_begin(r, &sums.begin_ns);
 	for (size_t i = 0; i < r->n_streams; i++) {
 		const struct ky_stream *s = r->streams[i];
+		int64_t ns;
 
 		sums.n_packets += s->n_packets;
 		sums.n_bytes += s->n_bytes;
 		sums.n_discarded += s->n_discarded;
-		if (!s->n_places)
+		if (!begin_of(s, &ns))
 			continue;
-		sums.end_ns = any ? KY_MAX(sums.end_ns, s->end_ns) : s->end_ns;
-		any = true;
+		sums.begin_ns = sums.has_times ? KY_MIN(sums.begin_ns, ns) : ns;
+		sums.end_ns = sums.has_times ? KY_MAX(sums.end_ns, s->end_ns) : s->end_ns;
+		sums.has_times = true;
 	}
 	*ret = sums;
 	return 0;

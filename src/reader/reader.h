@@ -91,12 +91,10 @@ bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret
 struct ky_reader_sums {
 	uint64_t n_packets, n_bytes, n_discarded;
 	bool has_times;
-	int64_t begin_ns, end_ns; /* of the first and the last packet */
+	int64_t begin_ns, end_ns; /* of packets; of events, if heads do not have them */
 };
 /* Computes the sums. Returns 0 or -ENOMEM. */
 int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret);
-/* Gets the begin of the first packet. Returns false if none has a time. */
-bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns);
 /* Formats a line and passes it to o->warn. */
 void ky_warn_to(const struct ky_trace_reader_options *o, const char *fmt, va_list ap);
 

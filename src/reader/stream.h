@@ -98,6 +98,9 @@ struct ky_stream {
 	uint64_t n_packets, n_discarded;
 	struct ky_counter discarded; /* of the last packet */
 	int64_t end_ns;		     /* of the last packet, if there is a place */
+	/* of the first event, once it was asked for, if heads of packets have no beginning */
+	int64_t begin_ns;
+	bool has_begin;
 	uint64_t n_bytes;
 	bool has_index;
 	/* where the index goes on when the stream has grown */
@@ -108,6 +111,9 @@ struct ky_stream {
 	uint32_t last_file;
 	uint64_t last_offset;
 	uint64_t last_begin, last_end; /* the highest clocks so far */
+	/* where reading of events' times goes on, and the clock and n_packets there */
+	size_t times_file;
+	uint64_t times_offset, times_clock, times_packets;
 	/* between these clocks, packets overlap or go back in time; disorder_end is 0: nowhere */
 	uint64_t disorder_begin, disorder_end;
 };

@@ -12,6 +12,7 @@
 #include <kymo/reader.h>
 
 #include "base/buf.h"
+#include "base/util.h"
 
 #define N_PACKETS 300
 #define N_RECORDS 1000 /* of a packet */
@@ -171,6 +172,47 @@ static void test_totals(void **state)
 	assert_int_equal(totals.n_discarded, 266);
 	assert_false(totals.has_times);
 	kymo_reader_close(r);
+}
+
+/* If the heads of packets have no times, those of the events count. */
+static void test_times_of_events(void **state)
+{
+	static const char text[] =
+		"trace { byte_order = le; }; clock { name = c; freq = 1000000000; };"
+		"typealias integer { size = 8; align = 8; } := u8;"
+		"typealias integer { size = 8; align = 8; map = clock.c.value; } := t8;"
+		"stream { event.header := struct { t8 timestamp; };"
+		"	packet.context := struct { u8 content_size; %s }; };"
+		"event { fields := struct { u8 a; }; };";
+	static const struct {
+		const char *context;
+		uint8_t data[12];
+		size_t size;
+		int64_t begin_ns, end_ns;
+	} cases[] = {
+		{"", {40, 15, 1, 20, 2, 24, 30, 3}, 8, 15, 30},
+		{"t8 timestamp_begin;", {32, 11, 15, 1, 32, 18, 20, 2}, 8, 11, 20},
+		{"t8 timestamp_end;", {32, 16, 15, 1, 32, 23, 20, 2}, 8, 15, 23},
+		{"t8 timestamp_begin; t8 timestamp_end;", {40, 11, 16, 15, 1}, 5, 11, 16},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(cases); i++) {
+		struct kymo_reader_totals totals = {.size = sizeof(totals)};
+		struct ky_buf tsdl = {0};
+		struct kymo_reader *r;
+
+		ky_buf_printf(&tsdl, text, cases[i].context);
+		assert_int_equal(kymo_reader_open_memory(&r, tsdl.data, tsdl.len, cases[i].data,
+					 cases[i].size, NULL, NULL),
+			0);
+		assert_int_equal(kymo_reader_get_totals(r, &totals), 0);
+		assert_true(totals.has_times);
+		assert_int_equal(totals.begin_ns, cases[i].begin_ns);
+		assert_int_equal(totals.end_ns, cases[i].end_ns);
+		kymo_reader_close(r);
+		ky_buf_deinit(&tsdl);
+	}
 }
 
 static void test_env(void **state)
@@ -616,6 +658,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_totals),
+		cmocka_unit_test(test_times_of_events),
 		cmocka_unit_test(test_env),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_selection),

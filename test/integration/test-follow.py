@@ -5,6 +5,7 @@
 complete trace, and it ends with the session.
 """
 
+import struct
 import subprocess
 import threading
 
@@ -91,6 +92,38 @@ def test_follow_complete(k):
     k.app("emit", "-n", 100)
     k.kymo("destroy", "s")
     equal(Follower(k, trace).end()[0], lines_of(k, trace), "lines")
+
+
+FOREIGN = """/* CTF 1.8 */
+typealias integer { size = 32; align = 8; } := u32;
+typealias integer { size = 64; align = 8; map = clock.c.value; } := time_t;
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = c; freq = 1000000000; };
+stream {
+	packet.context := struct { u32 content_size; u32 packet_size; %s };
+	event.header := struct { time_t timestamp; };
+};
+event { name = "e"; fields := struct { u32 a; }; };
+"""
+
+
+def test_follow_without_times(k):
+    """Packets of other tracers need not say when they begin and end: their events do."""
+    for number, (context, values) in enumerate((("", ""), ("time_t timestamp_begin;", "b"), ("time_t timestamp_end;", "e"))):
+        trace = k.top / f"foreign{number}"
+        trace.mkdir()
+        (trace / "metadata").write_text(FOREIGN % context)
+        with open(trace / "s", "wb", buffering=0) as file:
+            for i in range(4):
+                begin, size = 10**12 + 10**9 * i, 8 * (20 + 8 * len(values))
+                heads = {"b": begin, "e": begin + 9}
+                file.write(struct.pack("<II", size, size) + b"".join(struct.pack("<Q", heads[v]) for v in values) + struct.pack("<QI", begin + 5, i))
+                if not i:
+                    follower = Follower(k, trace, "--delay=50ms")
+                wait_for(lambda: len(follower.lines) == i + 1, lambda: f"event {i} with '{context}': {len(follower.lines)} lines")
+        equal(follower.lines, lines_of(k, trace), f"lines with '{context}'")
+        follower.process.terminate()
+        follower.reader.join(kymotest.TIMEOUT)
 
 
 def test_follow_pipe(k):
