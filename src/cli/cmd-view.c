@@ -402,12 +402,17 @@ static bool wait_for_more(uint64_t ns)
 	return ppoll(&out, 1, &time, NULL) <= 0 || !(out.revents & POLLERR);
 }
 
-/* The end of the last packet in the files; INT64_MIN if there is none. */
+/*
+ * The end of the last packet in the files; INT64_MIN if there is none. Events without a clock are
+ * at 0.
+ */
 static int64_t end_of_trace(struct ky_trace_reader *reader)
 {
 	struct ky_reader_sums sums = {0};
 
-	return ky_trace_reader_sums(reader, &sums) < 0 || !sums.has_times ? INT64_MIN : sums.end_ns;
+	if (ky_trace_reader_sums(reader, &sums) < 0 || !sums.n_packets)
+		return INT64_MIN;
+	return sums.has_times ? sums.end_ns : 0;
 }
 
 static int refresh_reading(

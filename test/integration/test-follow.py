@@ -108,11 +108,15 @@ event { name = "e"; fields := struct { u32 a; }; };
 
 
 def test_follow_without_times(k):
-    """Packets of other tracers need not say when they begin and end: their events do."""
-    for number, (context, values) in enumerate((("", ""), ("time_t timestamp_begin;", "b"), ("time_t timestamp_end;", "e"))):
+    """
+    Packets of other tracers need not say when they begin and end: their events do. Without a clock,
+    events have no times either.
+    """
+    for number, (context, values) in enumerate((("", ""), ("time_t timestamp_begin;", "b"), ("time_t timestamp_end;", "e"), ("", ""))):
         trace = k.top / f"foreign{number}"
         trace.mkdir()
-        (trace / "metadata").write_text(FOREIGN % context)
+        metadata = FOREIGN % context
+        (trace / "metadata").write_text(metadata if number < 3 else metadata.replace("time_t timestamp;", "time_t other;").replace(" map = clock.c.value;", ""))
         with open(trace / "s", "wb", buffering=0) as file:
             for i in range(4):
                 begin, size = 10**12 + 10**9 * i, 8 * (20 + 8 * len(values))

@@ -147,6 +147,32 @@ def test_nothing_yet(k):
         equal(browser.errors, [], "errors of the page's program")
 
 
+# The times of events are in the events alone, if at all.
+FOREIGN = """/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = c; freq = 1; offset_s = 1700000000; };
+stream { event.header := struct { integer { size = 8; align = 8; } %s; }; };
+event { name = "e"; fields := struct { integer { size = 8; align = 8; } a; }; };
+"""
+
+
+def test_foreign(k):
+    """The page of a trace whose packets have no times; that of one without times says so."""
+    for name, data in (("timestamp", bytes((10, 1, 20, 2, 30, 3))), ("other", bytes(2))):
+        trace = k.top / name
+        trace.mkdir()
+        (trace / "metadata").write_text(FOREIGN % name)
+        (trace / "s").write_bytes(data)
+        with serving(k, trace) as link, Browser(k) as browser:
+            browser.open(link, is_awaited=False)
+            if name == "other":
+                wait_for(lambda: "no event has a time" in browser.js("document.body?.innerText || ''"), "the page to say so")
+                continue
+            wait_for(lambda: browser.js("document.body?.dataset.ready"), "the page")
+            equal(browser.js("[T.length, span, head.begin]"), [3, 20 * 10**9, "1700000010000000000"], "events, length, begin")
+            equal(browser.errors, [], "errors of the page's program")
+
+
 def test_refused_requests(k):
     """Without the token, from another origin or by another name, nobody reads anything."""
     trace = make_trace(k)

@@ -85,7 +85,7 @@ async function grow(state) {
 		return;
 	}
 	if (!head)
-		return note(state.recording ? 'nothing was recorded yet: the page begins with the first event' : 'nothing was recorded');
+		return note(state.recording ? 'nothing was recorded yet: the page begins with the first event' : state.bytes ? 'no event has a time' : 'nothing was recorded');
 	span = Math.max(span, Number(BigInt(state.end) - served.begin));
 	served.recording = state.recording;
 	$('position').textContent = !state.recording ? 'recording has ended' : served.following ? 'live: space pauses the view' : 'the view is paused, recording goes on: space follows';
