@@ -455,7 +455,7 @@ static void test_rest(void **state)
 static void set_thread(int32_t tid, int32_t pid, const char *name)
 {
 	threads.v[tid].pid = pid;
-	strcpy(threads.v[tid].name, name);
+	strcpy(threads.v[tid].names[0].name, name);
 }
 
 /* Contexts, and processes in the place of threads. */
@@ -488,6 +488,30 @@ static void test_contexts(void **state)
 	assert_int_equal(ky_load64(p + 27), 0); /* no stacks */
 	assert_string_equal(e->p.fields[e->p.n_fields - 2].name, "parent_pid");
 	assert_string_equal(e->p.fields[e->p.n_fields - 1].name, "child_pid");
+	transcoder_end();
+	free(e);
+}
+
+/* A thread was renamed after the first event, and before the consumer has read either. */
+static void test_renamed(void **state)
+{
+	static const char *const contexts[] = {"procname", NULL};
+	struct event *e = find_event("sched_switch", contexts);
+	uint8_t data[64];
+
+	transcoder_begin();
+	enable(e, 0);
+	set_thread(7, 7, "date");
+	strcpy(threads.v[7].names[1].name, "sh");
+	threads.v[7].names[0].since = CLOCK + 2;
+	page_begin(CLOCK);
+	for (int i = 0; i < 2; i++) {
+		make_switch(data, e->f.id, 7, 8);
+		page_record(1, data, 64);
+	}
+	assert_true(transcode_page() > 0);
+	assert_string_equal((char *)out + 13, "sh");
+	assert_string_equal((char *)out + 13 + 16 + 56 + 4, "date");
 	transcoder_end();
 	free(e);
 }
@@ -944,6 +968,7 @@ int main(void)
 		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_contexts),
+		cmocka_unit_test(test_renamed),
 		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_stack_of_next_page),
 		cmocka_unit_test(test_text_argument),

@@ -10,9 +10,15 @@
 
 #define KY_KTHREADS (1u << 22) /* the kernel's numbers are less (PID_MAX_LIMIT) */
 
+#define KY_KTHREAD_NAMES 3
+
 struct ky_kthread {
 	int32_t pid; /* 0: not known; negative: that of the thread with this number */
-	char name[16];
+	/* The newest first: an event that is read later than a new name may be older than it. */
+	struct {
+		uint64_t since;
+		char name[16];
+	} names[KY_KTHREAD_NAMES];
 };
 
 struct ky_kthreads {
@@ -51,6 +57,16 @@ static inline int32_t ky_kthread_process(struct ky_kthreads *t, int32_t tid)
 		pid = known ? known->pid : -pid;
 	}
 	return pid;
+}
+
+/* Returns the name that the thread had at a time, or the oldest one that is known. */
+static inline const char *ky_kthread_name(const struct ky_kthread *t, uint64_t ts)
+{
+	size_t i = 0;
+
+	while (ts < t->names[i].since && i + 1 < KY_KTHREAD_NAMES && *t->names[i + 1].name)
+		i++;
+	return t->names[i].name;
 }
 
 #endif

@@ -16,6 +16,7 @@
 static struct {
 	struct ky_ktranscoder *t;
 	const uint8_t *data;
+	uint64_t ts;
 	uint32_t cpu;
 	struct ky_kwalk behind; /* of the records that wait: the sub-buffer that follows */
 } current;
@@ -223,13 +224,13 @@ static int32_t process_of(int32_t tid)
 }
 
 /* Each CPU has an idle thread, all with number 0. */
-static void name_of(char name[NAME_SIZE], int32_t tid)
+static void name_of(char name[NAME_SIZE], int32_t tid, uint64_t ts)
 {
 	const struct ky_kthread *known = ky_kthread_find(current.t->threads, tid);
 
 	memset(name, 0, NAME_SIZE);
 	if (known)
-		memcpy(name, known->name, NAME_SIZE - 1);
+		memcpy(name, ky_kthread_name(known, ts), NAME_SIZE - 1);
 	else if (!tid)
 		snprintf(name, NAME_SIZE, "swapper/%u", current.cpu);
 }
@@ -256,7 +257,7 @@ static int name_string(const void *argument, char *buf, size_t size)
 {
 	char name[NAME_SIZE];
 
-	name_of(name, thread_of(current.data, 4));
+	name_of(name, thread_of(current.data, 4), current.ts);
 	return snprintf(buf, size, "%s", name);
 }
 
@@ -515,7 +516,7 @@ static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, co
 			out = put_word(out, n);
 			break;
 		case KY_KOP_PROCNAME:
-			name_of((char *)out, thread_of(data, s->offset));
+			name_of((char *)out, thread_of(data, s->offset), w->ts);
 			out += NAME_SIZE;
 			break;
 		case KY_KOP_RWBS:
@@ -586,6 +587,7 @@ static uint8_t *put_filtered(const struct ky_kkind *k, struct ky_kplace *place, 
 	uint8_t *begin = out, *fields;
 
 	current.data = data;
+	current.ts = w.ts;
 	fields = out = ky_kput_head(out, place, k->id, w.ts);
 	out = run_steps(k->steps, &w, data, len, out, &fields);
 	if (passes_any_filter(k, fields, (size_t)(out - fields)))

@@ -264,6 +264,27 @@ def test_contexts(k):
     check(sum(bool(name) for name in names) >= 0.9 * N, lambda: f"functions of the kernel: {set(names)}")
 
 
+def test_names(k):
+    """
+    Each event has the name that its thread had then: of children that execute a program, and of the
+    kernel's workers, whose files also name their work.
+    """
+    need_tracefs()
+    k.start_daemon()
+    out = k.top / "trace"
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", "sched_switch")
+    k.kymo("add-context", "-k", "-t", "procname")
+    k.kymo("start")
+    subprocess.run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do taskset -c 0 sleep 0.01; done"], check=True)
+    k.kymo("destroy")
+    events = [json.loads(line) for line in k.kymo("view", "--json", "-e", "sched_switch", out).stdout.splitlines()]
+    names = [(e["fields"]["prev_comm"], e["context"]["procname"]) for e in events]
+    ours = [pair for pair in names if set(pair) & {"taskset", "sleep"} or pair[0].startswith("kworker/")]
+    check(len(ours) >= 20, lambda: f"too few switches: {names}")
+    equal([pair for pair in ours if pair[0] != pair[1]], [], "names that are not those of the moment")
+
+
 def test_kernel_symbols(k):
     """
     The trace has the kernel's functions of its stacks, so they are named where another kernel runs:

@@ -72,22 +72,32 @@ int thread_table_add(struct thread_table *t, struct ky_bytes threads)
 		if (!to || thread.pid <= 0)
 			return -EBADMSG;
 		to->pid = thread.pid;
-		memcpy(to->name, thread.name, sizeof(to->name));
+		memcpy(to->names[0].name, thread.name, sizeof(to->names[0].name));
 	}
 	return 0;
 }
 
-static void set_name(struct ky_kthread *to, const uint8_t *name)
+/* The records of a thread that has changed the CPU are not read in the order of time. */
+static void add_name(struct ky_kthread *to, const uint8_t *name, uint64_t ts)
 {
-	memcpy(to->name, name, sizeof(to->name));
-	to->name[sizeof(to->name) - 1] = '\0';
+	size_t i = 0;
+
+	while (i < KY_KTHREAD_NAMES && ts < to->names[i].since)
+		i++;
+	if (i == KY_KTHREAD_NAMES)
+		return;
+	memmove(&to->names[i + 1], &to->names[i],
+		(KY_KTHREAD_NAMES - 1 - i) * sizeof(to->names[0]));
+	to->names[i].since = ts;
+	memcpy(to->names[i].name, name, sizeof(to->names[i].name));
+	to->names[i].name[sizeof(to->names[i].name) - 1] = '\0';
 }
 
 /*
  * If the process of the thread that made a new one is not known yet, because another CPU's records
  * are still to be read, the new one refers to that thread.
  */
-static void add_new(struct thread_table *t, const uint8_t *data)
+static void add_new(struct thread_table *t, uint64_t ts, const uint8_t *data)
 {
 	const struct ky_ktasks *at = &t->tasks;
 	int32_t parent = (int32_t)ky_load32(data + 4);
@@ -96,7 +106,7 @@ static void add_new(struct thread_table *t, const uint8_t *data)
 
 	if (!to)
 		return;
-	set_name(to, data + at->newtask_comm);
+	add_name(to, data + at->newtask_comm, ts);
 	to->pid = tid;
 	if (ky_load64(data + at->newtask_flags) & CLONE_THREAD && from)
 		to->pid = from->pid ? from->pid : -parent;
@@ -110,12 +120,12 @@ static void read_record(struct thread_table *t, uint64_t ts, const uint8_t *data
 
 	if (type == at->newtask && len >= at->newtask_pid + 4u && len >= at->newtask_comm + 16u &&
 		len >= at->newtask_flags + 8u) {
-		add_new(t, data);
+		add_new(t, ts, data);
 	} else if (type == at->rename && len >= at->rename_pid + 4u &&
 		   len >= at->rename_comm + 16u) {
 		to = entry_of(t, (int32_t)ky_load32(data + at->rename_pid));
 		if (to)
-			set_name(to, data + at->rename_comm);
+			add_name(to, data + at->rename_comm, ts);
 	} else if (ky_kmarker_read(&t->marker, data, len)) {
 		t->marker.at = ts;
 	}

@@ -127,6 +127,18 @@ struct thread {
 	int cpu;
 };
 
+/*
+ * The name of a worker is "kworker/1:2" or "kworker/u8:2". Its file also has its work,
+ * after "-" or "+". Events have the name alone.
+ */
+static void cut_worker_name(char name[16])
+{
+	size_t n = strcspn(name, "-+");
+
+	if (!strncmp(name, "kworker/", 8) && (name[8] == 'u' || isdigit((unsigned char)name[8])))
+		memset(name + n, 0, 16 - n);
+}
+
 /* "12 (name) S 1 12 12 0 -1 flags ...": the 39th field is the CPU. */
 static bool parse_stat(struct thread *t, char *text)
 {
@@ -153,6 +165,8 @@ static bool parse_stat(struct thread *t, char *text)
 			p++;
 	}
 	t->is_kernel = flags & 0x00200000; /* PF_KTHREAD */
+	if (t->is_kernel)
+		cut_worker_name(t->name);
 	return field > 39;
 }
 
