@@ -6,6 +6,7 @@ own.
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -87,6 +88,18 @@ def test_python(k):
     done = k.run(["python3", "-c", "import kymo, sys; print(sum(1 for _ in kymo.open(sys.argv[1]).events()))", trace],
         env={"PYTHONPATH": str(module), "LD_LIBRARY_PATH": "", "PYTHONDONTWRITEBYTECODE": "1"})
     equal(done.stdout, "24\n", "events")
+
+
+def test_python_path(k):
+    """With the default prefix, the system's Python finds the module without a variable."""
+    env, build = {"PATH": "/usr/bin:/bin"}, k.top / "build"
+    if not shutil.which("meson", path=env["PATH"]) or not shutil.which("python3", path=env["PATH"]):
+        raise kymotest.Skip("needs meson and python3 in /usr/bin")
+    k.run(["meson", "setup", build, SOURCE, "--prefix=/usr/local", "-Dtests=disabled"], timeout=8 * kymotest.TIMEOUT, env=env)
+    installed = json.loads(k.run(["meson", "introspect", "--installed", build], env=env).stdout)
+    place = os.path.dirname(next(to for to in installed.values() if to.endswith("/kymo.py")))
+    looks_in = json.loads(k.run(["python3", "-c", "import json, sys; print(json.dumps(sys.path))"], env=env).stdout)
+    check(place in looks_in, f"{place} is not in {looks_in}")
 
 
 def test_static_program(k):
