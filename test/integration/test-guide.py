@@ -126,9 +126,9 @@ def environment(k):
     packages.mkdir()
     for name, libs in (("kymo", ""), ("kymo-ctl", f"-L{BUILD}/src/control -lkymo-ctl"), ("kymo-reader", f"-L{BUILD}/src/reader -lkymo-reader")):
         (packages / f"{name}.pc").write_text(f"Name: {name}\nDescription: of the build\nVersion: 0\nCflags: -I{SOURCE}/include\nLibs: {libs}\n")
-    libraries = ":".join([LIBDIR, str(BUILD / "src" / "control"), str(BUILD / "src" / "reader")])
+    libraries = ":".join([LIBDIR, *(str(BUILD / "src" / part) for part in ("control", "reader", "analysis"))])
     return {"PATH": f"{os.path.dirname(CLI)}:{AGENT.parent}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(packages), "LD_LIBRARY_PATH": libraries, "TERM": "dumb",
-        "KYMO_HOME": str(k.home / "kymo-traces"), "SHELL": "/bin/sh"}
+        "KYMO_HOME": str(k.home / "kymo-traces"), "SHELL": "/bin/sh", "PYTHONPATH": str(SOURCE / "src" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run_page(page, k):
