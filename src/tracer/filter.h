@@ -32,7 +32,7 @@ struct tracer_triggers;
 
 struct tracer_filters {
 	uint32_t n;
-	/* the place that records the event matters (tracer_record_choose_from) */
+	/* the place that records the event matters (wants_caller) */
 	uint32_t want_caller;
 	struct ky_filter_quick quick; /* of the filter, if there is only one */
 	const void *code[];

@@ -8,7 +8,7 @@
 static inline bool passes_filters(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	/* Acquire: pairs with the release in tracer_filters_set. */
+	/* Acquire: pairs with the release in set_filters. */
 	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
 
 	return !filters || tracer_filters_pass(filters, payload, len, pieces, n_pieces, hook);
@@ -143,7 +143,7 @@ static void filtered_flat(
 	const struct kymo_event *event, const void *payload, void *arg, size_t len)
 {
 	struct ky_hook *hook = arg;
-	/* Acquire: pairs with the release in tracer_filters_set. */
+	/* Acquire: pairs with the release in set_filters. */
 	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
 
 	if (ky_unlikely(
@@ -156,7 +156,7 @@ static void filtered_flat(
 static void filtered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
 {
 	struct ky_hook *hook = arg;
-	/* Acquire: pairs with the release in tracer_filters_set. */
+	/* Acquire: pairs with the release in set_filters. */
 	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
 
 	if (ky_unlikely(!hook->n_special || !filters || filters->quick.word_end > len))
@@ -168,7 +168,7 @@ static void filtered_word(const struct kymo_event *event, uint64_t value, void *
 /* Returns the triggers of the hook, if its filters are a list that has some. */
 static inline const struct tracer_triggers *triggers_of(const struct ky_hook *hook)
 {
-	/* Acquire: pairs with the release in tracer_filters_set. */
+	/* Acquire: pairs with the release in set_filters. */
 	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
 
 	return filters && filters->n == TRACER_HAS_TRIGGERS ? filters->code[0] : NULL;
