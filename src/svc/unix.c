@@ -12,7 +12,11 @@
 
 #include "svc/log.h"
 
-#define BACKLOG 512
+/*
+ * As many as the kernel allows by default: if a program forks a thousand children, those that find
+ * no room connect again and again, and take the CPU time that the daemon needs to accept them.
+ */
+#define BACKLOG 4096
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif

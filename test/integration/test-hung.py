@@ -188,6 +188,18 @@ def test_stopped_daemon(k):
     equal((sum(kymotest.integers(e)["process"] == 7 for e in events), discarded), (100, 0), "its events")
 
 
+def test_room_for_connections(k):
+    """Hundreds of programs that start at once connect to a late daemon with one call each."""
+    k.start_daemon()
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    with contextlib.ExitStack() as connections:
+        for _ in range(700):
+            s = connections.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK))
+            s.connect(str(k.rundir / "app.sock"))
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    k.kymo("list")
+
+
 def test_stopped_while_programs_run(k):
     """Recording continues, programs fork and exit."""
     k.start_daemon()
