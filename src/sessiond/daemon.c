@@ -452,6 +452,7 @@ static void init_parts(struct daemon *d)
 {
 	d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
 	peers_init(&d->peers, &d->env, &d->run, &d->collector, &d->agents);
+	d->peers.arrivals = &d->app_listener;
 	kernel_init(&d->kernel, &d->env);
 	control_init(&d->control, &d->env);
 	journal_init(&d->env);

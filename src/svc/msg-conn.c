@@ -363,6 +363,12 @@ static void serve_conn(struct ky_msg_conn *c)
 		watch_again(c);
 }
 
+bool ky_msg_conn_receive(struct ky_msg_conn *c)
+{
+	/* An error comes again in the connection's turn, or ends it then. */
+	return !c->failed && serve_message(c) > 0 && !c->unfinished;
+}
+
 static void run_work(struct ky_job *j)
 {
 	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, work);

@@ -80,6 +80,11 @@ static inline bool ky_msg_conn_waits(const struct ky_msg_conn *c)
 	return ky_job_is_added(&c->work);
 }
 /*
+ * Handles a message now, out of turn. Returns false if none has arrived. For the last messages of a
+ * peer that has ended.
+ */
+bool ky_msg_conn_receive(struct ky_msg_conn *c);
+/*
  * For the owner of a connection with an account, in `message`: ky_msg_conn_is_over() returns
  * whether the message has had its time in this turn. If so, the owner may stop, remember how far it
  * has come, and call ky_msg_conn_defer(): `message` is called with the same bytes, without

@@ -190,9 +190,9 @@ static void pause_listener(struct ky_listener *l)
 	ky_timer_set(l->loop, &l->again, RETRY_NS);
 }
 
-static void listener_ready(struct ky_watch *w, uint32_t events)
+/* Returns true if there may be more. */
+static bool accept_some(struct ky_listener *l)
 {
-	struct ky_listener *l = ky_container_of(w, struct ky_listener, watch);
 	struct ky_peer peer;
 
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
@@ -202,7 +202,7 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 				errno == ENOBUFS)
 				pause_listener(l);
-			return;
+			return false;
 		}
 		peer.uid = KY_LOG_NOBODY;
 		if (peer_of(fd, &peer) < 0 || ky_fd_in_reserve(fd)) {
@@ -214,6 +214,20 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 		}
 		l->accepted(l, fd, &peer);
 	}
+	return true;
+}
+
+static void listener_ready(struct ky_watch *w, uint32_t events)
+{
+	accept_some(ky_container_of(w, struct ky_listener, watch));
+}
+
+void ky_listener_accept_all(struct ky_listener *l, uint64_t max_ns)
+{
+	uint64_t end = ky_loop_now_ns() + max_ns;
+
+	while (accept_some(l) && ky_loop_now_ns() < end)
+		;
 }
 
 /* A name can be bound once only, so a socket appears with its mode: others cannot connect before

@@ -41,6 +41,8 @@ struct ky_listener {
 int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *path, int type,
 	mode_t mode, gid_t group,
 	void (*accepted)(struct ky_listener *l, int fd, const struct ky_peer *peer));
+/* Accepts the connections that have come, out of turn: all, or as many as the time allows. */
+void ky_listener_accept_all(struct ky_listener *l, uint64_t max_ns);
 void ky_listener_deinit(struct ky_listener *l);
 
 /*

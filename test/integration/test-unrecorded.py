@@ -9,6 +9,7 @@ not delayed.
 import glob
 import os
 import signal
+import subprocess
 
 import kymotest
 from kymotest import IMPATIENT, check, equal, wait_for
@@ -93,6 +94,42 @@ def test_program_that_ends(k):
     wait_for(lambda: warnings(k) and "7 applications" in warnings(k)[0], "all of them to be named")
     check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
     check_named(k, "emit", n=7)
+
+
+def test_programs_that_end_before_a_command(k):
+    """Programs start and exit while the daemon is late. It knows all when a command comes."""
+    k.start_daemon()
+    k.record("emit:*")
+    for n, command in ((40, "status"), (80, "stop")):
+        stopped(k)
+        for _ in range(40):  # more than the daemon accepts in one turn
+            k.app("emit", "-n", 1, env=IMPATIENT)
+        asks = subprocess.Popen([kymotest.CLI, command], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        wait_for(lambda: has_socket(asks.pid), "the command to connect")
+        os.kill(k.daemon.pid, signal.SIGCONT)
+        said = asks.communicate(timeout=kymotest.TIMEOUT)[0]
+        check(f"{n} applications {SENTENCE}" in said, f"{command}: {said}")
+
+
+def test_buffers_of_a_process_that_ends(k):
+    """The daemon sees the end of the process together with its answer."""
+    k.start_daemon()
+    k.record("emit:*", channel=["--buffers=process"])
+    stopped(k)
+    app = k.spawn("emit", "-n", 1, "-w")
+    k.expect(app, "ready")
+    os.kill(app.pid, signal.SIGSTOP)
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: any(a["pid"] == app.pid for a in k.request(command="list-apps")["applications"]), "HELLO")
+    stopped(k)
+    os.kill(app.pid, signal.SIGCONT)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: warnings(k), "the program to be named")
+    check("until it ended" in warnings(k)[0], warnings(k)[0])
 
 
 def test_daemon_killed_instead_of_an_answer(k):

@@ -35,6 +35,7 @@ static enum outcome run_list_events(struct request *r)
 
 static enum outcome answer_status(struct request *r)
 {
+	apps_report_ended(r->env);
 	reply_add(r, "session", report_session(r->session));
 	reply_add(r, "warnings", report_warnings(r->session, !request_bool(r, "without_losses")));
 	return DONE;

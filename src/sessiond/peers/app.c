@@ -340,30 +340,71 @@ static void report_conditions(const struct app *a, bool at_once)
 			OBSERVE(a->env, conditions_met, s, at_once);
 }
 
-/*
- * A program that has ended before the session could record it. One that registers again reports
- * this time itself.
- */
-static void report_unrecorded_end(const struct app *a, struct session *s)
+static bool is_awaited_by(const struct app *a, const struct session *s)
 {
 	const struct app_set *as;
-	bool awaited = false;
 
-	if (!a->registered || a->answered || a->leaves)
-		return;
 	ky_list_foreach (as, &a->sets, app_node)
-		awaited |= as->set->channel->session == s && is_awaited(as);
-	if (awaited)
-		report_unrecorded(a, s, UNRECORDED_TO_ITS_END);
+		if (as->set->channel->session == s && is_awaited(as))
+			return true;
+	return false;
 }
 
-void apps_report_ended(struct session *s)
+/*
+ * Reports, once, a program that has ended before sessions could record it. One that registers again
+ * reports this time itself.
+ */
+static void report_unrecorded_end(struct app *a)
 {
-	const struct app *a;
+	struct session *s;
 
-	ky_list_foreach (a, &s->env->peers->apps, node)
-		if (!a->answered && a->pid > 0 && kill(a->pid, 0) < 0 && errno == ESRCH)
-			report_unrecorded_end(a, s);
+	if (!a->registered || a->answered || a->leaves || a->end_reported)
+		return;
+	a->end_reported = true;
+	ky_list_foreach (s, &a->env->sessions, node)
+		if (is_awaited_by(a, s))
+			report_unrecorded(a, s, UNRECORDED_TO_ITS_END);
+}
+
+static bool has_exited(const struct app *a)
+{
+	return a->pid > 0 && kill(a->pid, 0) < 0 && errno == ESRCH;
+}
+
+/*
+ * The process of the application has exited. Handles the last messages of a program of this user;
+ * those of other users have their turn.
+ */
+static void hear_last(struct app *a)
+{
+	if (a->user->uid != a->env->uid)
+		return;
+	while (ky_msg_conn_receive(&a->conn))
+		;
+}
+
+void apps_process_ended(const struct process *p)
+{
+	struct app *a;
+
+	ky_list_foreach (a, &p->env->peers->apps, node)
+		if (a->process == p && !a->leaves) {
+			hear_last(a);
+			report_unrecorded_end(a);
+		}
+}
+
+void apps_report_ended(struct env *e)
+{
+	struct app *a;
+
+	if (e->peers->arrivals)
+		ky_listener_accept_all(e->peers->arrivals, ACCEPT_ALL_NS);
+	ky_list_foreach (a, &e->peers->apps, node)
+		if (!a->answered && has_exited(a)) {
+			hear_last(a);
+			report_unrecorded_end(a);
+		}
 }
 
 /* Once for each user: what keeps one of its programs from counting mostly keeps all. */
@@ -491,14 +532,12 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	struct app *a = ky_container_of(conn, struct app, conn);
 
 	struct env *e = a->env;
-	struct session *s;
 
 	env_set_cause(e, a->user->uid);
 	if (error)
 		ky_warning("application %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
 			(unsigned)a->user->uid, strerror(-error));
-	ky_list_foreach (s, &e->sessions, node)
-		report_unrecorded_end(a, s);
+	report_unrecorded_end(a);
 	env_set_cause(e, e->uid);
 	report_conditions(a, true);  /* it may have fired a trigger, which names it */
 	report_conditions(a, false); /* and will not record the event, if it has not */

@@ -19,7 +19,8 @@ struct process;
 #define APP_PENDING_MAX	 8192u /* answers that a program may owe */
 #define APP_QUEUE_MAX	 (1u << 20)
 #define APP_HELLO_NS	 (1000 * KY_NS_PER_MS)
-#define APP_HELLO_LOOKS	 4  /* in that time: one is lost if the whole machine stands still */
+#define APP_HELLO_LOOKS	 4 /* in that time: one is lost if the whole machine stands still */
+#define ACCEPT_ALL_NS	 (20 * KY_NS_PER_MS)
 #define QUERY_ALL	 0u /* number of a query that belongs to no ring set: for `list-events` */
 #define EVENT_NOT_MAPPED UINT32_MAX
 
@@ -56,6 +57,7 @@ struct app {
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool leaves;	       /* to register again */
+	bool end_reported;     /* as one that ended before it was recorded */
 	uint64_t complained; /* sessions with smaller numbers have a notice about it; 0: none has */
 	struct ky_list left_out; /* struct left_out, charged to the user */
 };
@@ -135,10 +137,13 @@ void app_set_drop(struct app_set *as, struct barrier *b);
  */
 void apps_dump_state(struct session *s, bool all, struct barrier *b);
 /*
- * Reports programs that have ended before the session could record them, and whose connections the
- * daemon has not yet read to their ends. Call it while the session is started.
+ * Reports programs that have ended before sessions could record them, and whose connections the
+ * daemon has not yet read to their ends, or not yet accepted. Call it before a session ends, and
+ * before its state is reported.
  */
-void apps_report_ended(struct session *s);
+void apps_report_ended(struct env *e);
+/* The process has exited, and still has its ring sets. */
+void apps_process_ended(const struct process *p);
 
 /* Returns whether the application has a ring set of the session. */
 bool app_records_into(const struct app *a, const struct session *s);

@@ -108,6 +108,12 @@ static void chunk_begun(struct session *s, bool cleared)
 		triggers_rotated(s);
 }
 
+static void process_ended(const struct process *p)
+{
+	apps_process_ended(p);
+	program_ended(p);
+}
+
 void peers_init(
 	struct peers *p, struct env *e, struct rundir *run, struct collector *c, struct agents *a)
 {
@@ -134,7 +140,7 @@ void peers_init(
 		.conditions_met = firing_reported,
 		.copy_begun = firing_begin_copy,
 		.copy_ended = firing_end_copy,
-		.process_ended = program_ended,
+		.process_ended = process_ended,
 		.program_died = triggers_program_died,
 		.kernel_set_made = kernel_set_made,
 		.kernel_event_described = kernel_event_described,

@@ -10,6 +10,7 @@
 
 struct agents;
 struct collector;
+struct ky_listener;
 struct rundir;
 
 struct peers {
@@ -21,6 +22,7 @@ struct peers {
 	bool allows_commands; /* of triggers */
 	struct collector *collector;
 	struct agents *agents;
+	struct ky_listener *arrivals;		/* of applications; may be NULL */
 	unsigned user_apps_max, users_apps_max; /* of one user; of all but the daemon's own */
 	/*
 	 * the daemon lives as long as applications, and applications may wait until their events

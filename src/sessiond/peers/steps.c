@@ -442,7 +442,7 @@ static int end_recording(struct session *s, enum session_step step, struct op *o
 
 	if (ret < 0)
 		return ret;
-	apps_report_ended(s);
+	apps_report_ended(s->env);
 	session_set_state(s, step == SESSION_PAUSING	? SESSION_PAUSED
 			     : step == SESSION_DROPPING ? SESSION_ENDING
 							: SESSION_STOPPED);
