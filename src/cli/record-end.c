@@ -72,7 +72,7 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 	else
 		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that any program makes: --with=libc\n"
-		      "  if they have events: programs that are static or setuid, find no libkymo of their ABI, lose their environment (sudo, env -i), or start after the command has ended are not recorded; those of other users only by root's 'kymo create'\n",
+		      "  if they have events: programs that are static or setuid, find no libkymo of their ABI, cannot start a thread, lose their environment (sudo, env -i), or start after the command has ended are not recorded; those of other users only by root's 'kymo create'\n",
 			stderr);
 }
 
