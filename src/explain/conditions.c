@@ -63,7 +63,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		r = 0;
 	else if (c.is_number || c.is_degree)
 		r = ky_sizes_test(w, &c, key);
-	if (!r && c.is_number && !is_length && c.key.kind <= KY_TRAIT_OUTER)
+	if (!r && c.n_values > KY_MANY_VALUES && !is_length && c.key.kind <= KY_TRAIT_OUTER)
 		r = ky_residues_test(w, &c, key);
 	if (!r && c.is_number && (c.key.kind == KY_TRAIT_BEGIN || c.key.kind == KY_TRAIT_END))
 		r = ky_sums_test(w, &c, key);

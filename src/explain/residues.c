@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers that are alike though their sizes say nothing: a remainder (user % 100 = 7: a shard, a
- * bucket, a turn), or a bit that is set (flags & 0x8).
+ * bucket, a turn), or a bit that is set (flags & 0x8) or not (flags & 0x8 = 0).
  */
 #include <inttypes.h>
 
@@ -9,25 +9,36 @@
 #include "explain/stats.h"
 
 #define MAX_DIVISOR  64
-#define N_BITS	     32
+#define N_BITS	     64
 #define MIN_ALIKE    .8	 /* part of the affected instances */
 #define MIN_VALUES   4	 /* of them: a value says more than its remainder */
 #define LESS	     .85 /* values and thresholds that explain as much come first */
 #define MIN_CONTRAST .5
 
-static const int64_t round_divisors[] = {100, 128, 200, 256, 500, 512, 1000, 1024};
+static const uint64_t round_divisors[] = {100, 128, 200, 256, 500, 512, 1000, 1024};
 
 struct likeness {
-	int64_t divisor, rest; /* or */
-	int64_t bit;	       /* 0: it is a remainder */
+	uint64_t divisor, rest; /* or */
+	uint64_t bit;		/* 0: it is a remainder */
+	bool is_unset;		/* of the bit */
 	double contrast;
 	size_t affected, typical;
 	size_t n_tests; /* remainders that it was chosen from */
 };
 
-static bool is_like(const struct likeness *l, int64_t number)
+/* Numbers below 0 have no bits, and no remainders; those in base 16 have no sign. */
+static bool is_usable(const struct ky_fact *f)
 {
-	return number >= 0 && (l->bit ? number & l->bit : number % l->divisor == l->rest);
+	return f && f->type == KY_FACT_INT && (f->number >= 0 || f->is_hex);
+}
+
+static bool is_like(const struct likeness *l, const struct ky_fact *f)
+{
+	uint64_t number = is_usable(f) ? (uint64_t)f->number : 0;
+
+	if (!is_usable(f))
+		return false;
+	return l->bit ? !(number & l->bit) == l->is_unset : number % l->divisor == l->rest;
 }
 
 static size_t count_like(
@@ -35,11 +46,8 @@ static size_t count_like(
 {
 	size_t found = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ky_fact *f = ky_instance_fact(v[i], key);
-
-		found += f && f->type == KY_FACT_INT && is_like(l, f->number);
-	}
+	for (size_t i = 0; i < n; i++)
+		found += is_like(l, ky_instance_fact(v[i], key));
 	return found;
 }
 
@@ -60,17 +68,17 @@ static void try_likeness(
 }
 
 /* The remainder that the middle one of the affected numbers has, or one of three. */
-static void try_divisor(struct ky_search *w, uint32_t key, int64_t divisor, struct likeness *best)
+static void try_divisor(struct ky_search *w, uint32_t key, uint64_t divisor, struct likeness *best)
 {
 	size_t n = w->f->affected.n;
 
 	for (size_t i = 0; i < 3; i++) {
 		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i * (n - 1) / 2], key);
 
-		if (f && f->type == KY_FACT_INT)
+		if (is_usable(f))
 			try_likeness(w, key,
 				(struct likeness){.divisor = divisor,
-					.rest = f->number % divisor,
+					.rest = (uint64_t)f->number % divisor,
 					.n_tests = 3},
 				best);
 	}
@@ -86,7 +94,7 @@ static int add_likeness(
 	if (!has)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->n; i++)
-		has[i] = c->facts[i].type == KY_FACT_INT && is_like(l, c->facts[i].number);
+		has[i] = is_like(l, &c->facts[i]);
 	condition = ky_column_condition(c, p, ky_column_explained_by(w, c, has));
 	free(has);
 	if (condition.explained < .25)
@@ -95,9 +103,9 @@ static int add_likeness(
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
 	if (l->bit)
-		ky_buf_printf(&b, " & 0x%" PRIx64, (uint64_t)l->bit);
+		ky_buf_printf(&b, " & 0x%" PRIx64 "%s", l->bit, l->is_unset ? " = 0" : "");
 	else
-		ky_buf_printf(&b, " %% %" PRId64 " = %" PRId64, l->divisor, l->rest);
+		ky_buf_printf(&b, " %% %" PRIu64 " = %" PRIu64, l->divisor, l->rest);
 	condition.n_brief = b.len;
 	ky_search_put_counts(&b, w, l->affected, l->typical);
 	ky_search_add(w, condition, &b);
@@ -114,7 +122,7 @@ static bool has_several(const struct ky_search *w, uint32_t key, const struct li
 		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i], key);
 		size_t k = 0;
 
-		if (!f || f->type != KY_FACT_INT || !is_like(l, f->number))
+		if (!is_like(l, f))
 			continue;
 		while (k < n && seen[k] != f->number)
 			k++;
@@ -127,21 +135,25 @@ static bool has_several(const struct ky_search *w, uint32_t key, const struct li
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
 	struct likeness best = {0};
-	int64_t most = 0;
+	uint64_t any = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->facts[i].type != KY_FACT_INT)
 			return 0;
-		most = KY_MAX(most, c->facts[i].number);
+		any |= is_usable(&c->facts[i]) ? (uint64_t)c->facts[i].number : 0;
 	}
-	for (int64_t m = 2; m <= MAX_DIVISOR; m++)
+	for (uint64_t m = 2; m <= MAX_DIVISOR; m++)
 		try_divisor(w, key, m, &best);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(round_divisors); i++)
 		try_divisor(w, key, round_divisors[i], &best);
 	/* The highest bit is a threshold. */
-	for (int i = 0; i < N_BITS && INT64_C(2) << i <= most; i++)
-		try_likeness(
-			w, key, (struct likeness){.bit = INT64_C(1) << i, .n_tests = 1}, &best);
+	for (int i = 0; i < N_BITS && any >> i > 1; i++) {
+		struct likeness l = {.bit = UINT64_C(1) << i, .n_tests = 1};
+
+		try_likeness(w, key, l, &best);
+		l.is_unset = true;
+		try_likeness(w, key, l, &best);
+	}
 	if (best.contrast < MIN_CONTRAST || !has_several(w, key, &best))
 		return w->error;
 	return add_likeness(w, c, &best,

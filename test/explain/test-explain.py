@@ -502,6 +502,11 @@ def test_remainder():
     check_field(56, lambda r: r.randrange(100000), lambda u: u % 32 == 5, "when user % 32 = 5 (100 %")
     check_field(57, lambda r: r.randrange(100000), lambda u: u % 100 == 7, "when user % 100 = 7 (100 %")
     check_field(58, flags, lambda u: u & 64, "when user & 0x40 (100 %")
+    check_field(145, lambda r: traces.Hex(r.randrange(512) & (511 if r.random() < .1 else 383)), lambda u: u & 128, "when user & 0x80 (100 %")
+    check_field(146, lambda r: (255 if r.random() < .9 else 247) & (r.randrange(256) | 8), lambda u: not u & 8,
+                "when user & 0x8 = 0 (100 %")
+    check_field(147, lambda r: traces.Hex((r.randrange(1 << 52) & ~64 | (64 if r.random() < .08 else 0)) - (1 << 63)),
+                lambda u: u & 64, "when user & 0x40 (100 %")
     check_field(59, lambda r: r.randrange(100000), lambda u: u > 95000, "user ≥ 95")
 
 
