@@ -21,7 +21,9 @@ static double degree_of(const struct ky_column *c, double number)
 double ky_column_number(
 	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f)
 {
-	double number = f->type == KY_FACT_INT ? (double)f->number : f->real;
+	double number = f->type != KY_FACT_INT ? f->real
+			: f->is_hex	       ? (double)(uint64_t)f->number
+					       : (double)f->number;
 
 	if (f->type == KY_FACT_TEXT)
 		return c->is_length ? (double)f->length : NAN;
@@ -52,13 +54,11 @@ static size_t count_values(const struct ky_column *c)
 /* Numbers that are names of something have no size. */
 static bool is_size(const struct ky_column *c)
 {
-	bool has_text = false, is_hex = false;
+	bool has_text = false;
 
-	for (size_t i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n; i++)
 		has_text = has_text || c->facts[i].type == KY_FACT_TEXT;
-		is_hex = is_hex || c->facts[i].is_hex;
-	}
-	return !has_text && !is_hex && c->n_values >= FEW_VALUES &&
+	return !has_text && !c->is_hex && c->n_values >= FEW_VALUES &&
 	       (c->key.kind < KY_TRAIT_THREAD || c->key.kind > KY_TRAIT_CALLER);
 }
 
@@ -125,6 +125,7 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 			continue;
 		c->instances[c->n] = w->all[i];
 		c->facts[c->n] = *fact;
+		c->is_hex = c->is_hex || fact->is_hex;
 		c->numbers[c->n] = ky_column_number(w, c, fact);
 		c->weights[c->n] = ky_group_weight(w->d->group, w->all[i]);
 		c->ns[c->n++] = ky_finding_ns(w->f, w->all[i]);

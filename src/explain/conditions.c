@@ -61,7 +61,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		return r;
 	if (!c.n || c.n_values < 2)
 		r = 0;
-	else if (c.is_number || c.is_degree)
+	else if (c.is_number || c.is_degree || (c.is_hex && c.n_values > KY_MANY_VALUES))
 		r = ky_sizes_test(w, &c, key);
 	if (!r && c.n_values > KY_MANY_VALUES && !is_length && c.key.kind <= KY_TRAIT_OUTER)
 		r = ky_residues_test(w, &c, key);

@@ -71,6 +71,7 @@ struct ky_column {
 	enum ky_join join;
 	double min_explained;
 	bool is_number; /* a size, not one of few values */
+	bool is_hex;	/* an address, or the like: ranges may mean something, sizes do not */
 	/* One of few numbers, which may be names or degrees. numbers: their order, from 0. */
 	bool is_degree;
 	double degrees[KY_MANY_VALUES]; /* in ascending order */

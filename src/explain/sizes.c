@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/bisect.h"
@@ -244,7 +245,14 @@ static void add_growth(struct ky_search *w, const struct ky_column *c, const str
 /* Numbers from one to another, and the parts of affected and of typical instances in it. */
 struct range {
 	double from, to, a, b;
+	bool is_outside; /* all others are in it: they are below `from` or above `to` */
 };
+
+static bool has_number(const struct range *r, double number)
+{
+	return r->is_outside ? number < r->from || number > r->to
+			     : number >= r->from && number <= r->to;
+}
 
 static struct range range_of(const struct threshold *t)
 {
@@ -267,12 +275,16 @@ static bool is_in_range(const void *arg, const struct ky_instance *i)
 	const struct ky_fact *fact = ky_instance_fact(i, v->key);
 	double number = fact ? ky_column_number(v->w, v->c, fact) : NAN;
 
-	return number >= v->r->from && number <= v->r->to;
+	return has_number(v->r, number);
 }
 
-static void put_bound(struct ky_buf *b, double number)
+static void put_bound(struct ky_buf *b, const struct ky_column *c, double number)
 {
-	ky_buf_printf(b, number == round(number) && fabs(number) < 1e15 ? "%.0f" : "%.4g", number);
+	if (c->is_hex)
+		ky_buf_printf(b, "0x%" PRIx64, number < 0x1p64 ? (uint64_t)number : UINT64_MAX);
+	else
+		ky_buf_printf(b, number == round(number) && fabs(number) < 1e15 ? "%.0f" : "%.4g",
+			number);
 }
 
 static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t key,
@@ -283,13 +295,19 @@ static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t k
 	struct ky_buf b = {0};
 
 	ky_buf_puts(&b, "when ");
-	if (has_end && r->from > -INFINITY) {
-		put_bound(&b, r->from);
+	if (has_end && r->from > -INFINITY && !r->is_outside) {
+		put_bound(&b, c, r->from);
 		ky_buf_puts(&b, " ≤ ");
 	}
 	ky_column_put(&b, w, c);
-	ky_buf_puts(&b, has_end ? " ≤ " : " ≥ ");
-	put_bound(&b, has_end ? r->to : r->from);
+	if (r->is_outside) {
+		ky_buf_puts(&b, " < ");
+		put_bound(&b, c, r->from);
+		ky_buf_puts(&b, " or > ");
+	} else {
+		ky_buf_puts(&b, has_end ? " ≤ " : " ≥ ");
+	}
+	put_bound(&b, c, has_end ? r->to : r->from);
 	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
 	condition.n_brief = b.len;
 	condition.contrast *= r->a - r->b;
@@ -308,7 +326,7 @@ static double explained_by_range(
 	if (!has)
 		w->error = -ENOMEM;
 	for (size_t i = 0; has && i < c->n; i++)
-		has[i] = c->numbers[i] >= r->from && c->numbers[i] <= r->to;
+		has[i] = has_number(r, c->numbers[i]);
 	if (has)
 		explained = ky_column_explained_by(w, c, has);
 	free(has);
@@ -320,6 +338,7 @@ static double explained_by_range(
 #define OF_TYPICAL	    4	/* times as bad as an affected one is good */
 #define MIN_IN_RANGE	    .8	/* part of the affected instances */
 #define MAX_RANGE	    .25 /* of that, the part of typical instances */
+#define MIN_ON_SIDE	    .1	/* part of the affected instances, if the range is between them */
 #define MIN_RANGE_EXPLAINED .5
 #define MIN_NUMBERS	    4 /* different ones: fewer are named as values */
 
@@ -364,13 +383,35 @@ static bool has_several_numbers(const struct range *r, const double *sorted, siz
 	return found >= MIN_NUMBERS;
 }
 
+/* Both ends, from one affected number to another, or all but those that most typical ones have. */
+static struct range find_best_range(
+	const double *a, size_t na, const double *b, size_t nb, size_t n_affected, size_t n_typical)
+{
+	struct range r = find_range(a, na, b, nb, n_affected, n_typical), all;
+
+	if (r.a >= MIN_IN_RANGE && r.b <= MAX_RANGE * r.a)
+		return r;
+	all = find_range(b, nb, a, na, n_typical, n_affected);
+	r = (struct range){.from = all.from,
+		.to = all.to,
+		.a = (double)na / (double)n_affected - all.b,
+		.b = (double)nb / (double)n_typical - all.a,
+		.is_outside = true};
+	/* Few on one side are there by chance, and the others are beyond a threshold. */
+	return KY_MIN(count_below(a, na, r.from, false), na - count_below(a, na, r.to, true)) >=
+			       MIN_ON_SIDE * (double)na
+		       ? r
+		       : (struct range){0};
+}
+
 static int test_range(struct ky_search *w, const struct ky_column *c, uint32_t key, const double *a,
 	size_t na, const double *b, size_t nb)
 {
-	struct range r = find_range(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	struct range r = find_best_range(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
 	double p, explained;
 
-	if (r.a < MIN_IN_RANGE || r.b > MAX_RANGE * r.a || !has_several_numbers(&r, a, na))
+	if (r.a < MIN_IN_RANGE || r.b > MAX_RANGE * r.a ||
+		(!r.is_outside && !has_several_numbers(&r, a, na)))
 		return 0;
 	explained = explained_by_range(w, c, &r);
 	/* Both ends were chosen. */
@@ -456,6 +497,8 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 		return -ENOMEM;
 	if (ky_trait_is_pause(c->key.kind))
 		return test_pause(w, c, a, na, b, nb, up);
+	if (c->is_hex)
+		return test_range(w, c, key, a, na, b, nb);
 	r = measure_size(w, c, mean_a, mean_b, &e);
 	if (r < 0)
 		return r;

@@ -485,6 +485,24 @@ def test_middle():
     check(Program(120, n=900).make(work, fields), "when 40", " ≤ amount ≤ 45", "(100 %")
 
 
+def test_both_ends():
+    """Numbers on both sides of a range are slow; those on one side alone have a threshold."""
+    def check_angle(seed, is_slow, *texts):
+        check(Program(seed, n=900).make(lambda p, i, f: p.spend(500 if is_slow(f["angle"]) else 30),
+                                        lambda p, i: {"angle": p.r.uniform(-90, 90)}), *texts)
+    check_angle(148, lambda a: abs(a) > 80, "when angle < -79.", " or > 79.", "(100 %")
+    check_angle(149, lambda a: a > 80, "when angle ≥ 80", "(100 %")
+
+
+def test_range_in_base_16():
+    """Of an address, a range means something: a network, or a region. Its size does not."""
+    def work(p, i, f):
+        p.spend(500 if f["host"] >> 24 == 10 else 30)
+    check(Program(150, n=900).make(work, lambda p, i: {
+        "host": traces.Hex((10 if p.r.random() < .06 else p.r.randrange(256)) << 24 | p.r.randrange(1 << 24))}),
+        "when 0xa0", " ≤ host ≤ 0xaf", "(100 %")
+
+
 def test_threshold():
     def work(p, i, f):
         p.spend(900 if f["size"] > 95 else 50)
