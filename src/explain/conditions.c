@@ -252,6 +252,9 @@ static int compare_conditions(const void *a, const void *b)
 		return ex > ey ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
+	/* A value that few instances have is often new, and the one before is another. */
+	if (x->is_order != y->is_order)
+		return x->is_order - y->is_order;
 	if (x->explained != y->explained)
 		return x->explained > y->explained ? -1 : 1;
 	return strcmp(x->text, y->text);

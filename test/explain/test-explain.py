@@ -503,6 +503,18 @@ def test_range_in_base_16():
         "when 0xa0", " ≤ host ≤ 0xaf", "(100 %")
 
 
+def test_value_that_is_new():
+    """Values that few instances have are new with each, but that is not why they are slow."""
+    def fields(p, i):
+        is_put = p.r.random() < .05
+        return {"method": "put" if is_put else "get", "body": p.r.randrange(1, 1 << 30) if is_put else 0}
+
+    def work(p, i, f):
+        p.spend(900 if f["body"] else 30)
+    for seed in 151, 152:
+        check(Program(seed, n=900).make(work, fields), 'when method = "put" (100 %')
+
+
 def test_threshold():
     def work(p, i, f):
         p.spend(900 if f["size"] > 95 else 50)
