@@ -59,6 +59,17 @@ static const struct ky_field *find_field(
 	return NULL;
 }
 
+/* A text knows its length: the number that CTF puts before it says nothing else. */
+static void drop_length(const struct ky_texts *names, struct ky_source_class *c, const char *prefix,
+	const char *text)
+{
+	char name[KY_TEXTS_LENGTH];
+
+	snprintf(name, sizeof(name), "%s%s_%s_length", prefix, *prefix ? "." : "", text);
+	if (c->fields.n && !strcmp(ky_texts_get(names, c->fields.v[c->fields.n - 1].name), name))
+		c->fields.n--;
+}
+
 /*
  * Adds the members of a structure, nested ones as "a.b". *i counts values. Returns false behind a
  * member with a variable number of values: the place of what follows is not known then.
@@ -80,6 +91,8 @@ static bool add_fields(struct ky_texts *names, struct ky_source_class *c,
 		}
 		if (n->kind == KY_NODE_VARIANT || (is_list && !n->is_scalars))
 			return false;
+		if (is_list && n->is_text)
+			drop_length(names, c, prefix, n->name);
 		if ((!is_list || n->is_text) && c->fields.n < MAX_FIELDS &&
 			ky_vec_add(&c->fields,
 				(struct ky_field){.name = ky_texts_add(names, name, strlen(name)),

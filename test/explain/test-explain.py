@@ -515,6 +515,16 @@ def test_value_that_is_new():
         check(Program(seed, n=900).make(work, fields), 'when method = "put" (100 %')
 
 
+def test_length_of_text():
+    """The number before a text in a list is its length."""
+    def work(p, i, f):
+        p.spend(20 + len(f["note"]))
+
+    def fields(p, i):
+        return {"note": bytes(p.r.randrange(97, 123) for _ in range(int(p.r.expovariate(1 / 150))))}
+    check(Program(153, n=700).make(work, fields), "grows with length of note: ")
+
+
 def test_threshold():
     def work(p, i, f):
         p.spend(900 if f["size"] > 95 else 50)

@@ -11,6 +11,7 @@ typealias integer { size = 32; align = 8; signed = false; } := u32;
 typealias integer { size = 64; align = 8; signed = false; } := u64;
 typealias integer { size = 64; align = 8; signed = true; } := i64;
 typealias integer { size = 64; align = 8; signed = true; base = 16; } := x64;
+typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := c8;
 typealias floating_point { exp_dig = 11; mant_dig = 53; byte_order = le; align = 8; } := f64;
 trace { major = 1; minor = 8; byte_order = le;
 	packet.header := struct { u32 magic; u32 stream_id; }; };
@@ -38,13 +39,20 @@ class Event:
         self.ns, self.name, self.cpu, self.thread, self.fields = ns, name, cpu, thread, fields
 
 
+def declare(kind, name):
+    """A text in a list has its length before it."""
+    return "u64 __%s_length; c8 _%s[__%s_length];" % (name, name, name) if kind == "c8" else "%s _%s;" % (kind, name)
+
+
 def type_of(value):
-    return "x64" if isinstance(value, Hex) else "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
+    return "c8" if isinstance(value, bytes) else "x64" if isinstance(value, Hex) else "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
 
 
 def packed(value):
     if isinstance(value, float):
         return struct.pack("<d", value)
+    if isinstance(value, bytes):
+        return struct.pack("<Q", len(value)) + value
     return value.encode() + b"\0" if isinstance(value, str) else struct.pack("<q", value)
 
 
@@ -65,7 +73,7 @@ def write(path, events, packet=4096, lost=()):
         f.write(HEAD + STREAM % (0, USER) + STREAM % (1, ""))
         for (stream, name, fields), number in classes.items():
             f.write('event { name = "%s"; id = %d; stream_id = %d; fields := struct { %s }; };\n' % (
-                name, number, stream, " ".join("%s _%s;" % (t, k) for k, t in fields)))
+                name, number, stream, " ".join(declare(t, k) for k, t in fields)))
     for (stream, cpu), records in files.items():
         with open(os.path.join(path, "stream_%d_%d" % (stream, cpu)), "wb") as f:
             at, discarded = 0, 0
