@@ -223,8 +223,10 @@ static void end_interrupt(
 	t->last_ns = f.cut.last_ns;
 	t->last_name = f.cut.last_name;
 	if (has_window(t, e->ns))
-		ky_account_check(a, ky_vec_add(&t->off, (struct ky_off){f.begin_ns, e->ns,
-								KY_PART_SPAN, UINT32_MAX}));
+		ky_account_check(a, ky_vec_add(&t->off, (struct ky_off){.from = f.begin_ns,
+								.to = e->ns,
+								.kind = KY_PART_SPAN,
+								.thread = UINT32_MAX}));
 }
 
 static bool is_in_interrupt(const struct ky_timeline *t, uint32_t name)

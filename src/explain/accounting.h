@@ -177,6 +177,8 @@ uint32_t ky_window_child(
 	struct ky_account *a, uint32_t parent, enum ky_component_kind kind, uint32_t n, uint32_t m);
 /* Returns the component of the innermost frame. The window was opened: its path is not empty. */
 uint32_t ky_window_top(const struct ky_window *w);
+/* The component of time in which the thread did not run. */
+uint32_t ky_window_off(struct ky_account *a, const struct ky_window *w, const struct ky_off *off);
 
 /* --- samples.c --- */
 

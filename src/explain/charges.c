@@ -135,8 +135,7 @@ void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t, int64_t 
 		if (wait.thread != UINT32_MAX)
 			ky_company_wait(a, t, wait.thread, KY_MAX(off->from, from), off->to);
 		for (size_t i = 0; i < t->active.n && off->kind != KY_PART_SPAN; i++)
-			charge_window(a, t, t->active.v[i],
-				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),
+			charge_window(a, t, t->active.v[i], ky_window_off(a, t->active.v[i], off),
 				&wait, KY_MAX(off->from, from), off->to);
 	}
 }

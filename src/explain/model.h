@@ -49,7 +49,8 @@ struct ky_component {
 	uint32_t number, parent;
 	uint8_t kind; /* enum ky_component_kind */
 	uint8_t depth;
-	uint32_t a, b; /* SPAN: name, 0; WAY: names of the events at its ends; 0, 0: all others */
+	/* SPAN: name, 0; WAY: names of the events at its ends; WAIT: "stopped" or 0, 0 */
+	uint32_t a, b;		    /* 0, 0 of a WAY: all others */
 	uint32_t n_stages, n_given; /* stages; those that end in another thread */
 };
 

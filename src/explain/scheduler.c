@@ -4,8 +4,11 @@
 
 #include "explain/accounting.h"
 
-#define BLOCK_WAKE_NS	100000 /* a completed request wakes those that wait for it so soon */
-#define UNINTERRUPTIBLE 2      /* prev_state */
+#define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */
+/* Bits of prev_state. */
+#define UNINTERRUPTIBLE 2
+#define STOPPED		4
+#define TRACED		8 /* a debugger stops it */
 /* Numbers of soft interrupts. */
 #define NET_TX 2
 #define NET_RX 3
@@ -52,6 +55,7 @@ static void add_switch(struct ky_account *a, const struct ky_source_event *e, ui
 		ky_account_check(
 			a, ky_timeline_leave(t, e->ns, state == 0 || state >= 256, processor));
 		t->is_firm = state & UNINTERRUPTIBLE;
+		t->is_stopped = state < 256 && state & (STOPPED | TRACED);
 	}
 	t = next > 0 ? ky_account_timeline(a, e->host, next, -1) : NULL;
 	ky_account_check(a, ky_processor_switch(p, e->ns, t ? t->thread : UINT32_MAX));

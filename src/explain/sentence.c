@@ -521,23 +521,28 @@ static void say_child(struct ky_buf *b, const struct ky_explain *x, const struct
 static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
 	const struct ky_culprits *c, const struct who *w)
 {
-	enum wait_call call = find_call(x, f);
+	bool is_stopped = ky_component_of(x, f->component)->a;
+	enum wait_call call = is_stopped ? WAIT_OTHER : find_call(x, f);
 
-	ky_buf_puts(b, call == WAIT_SLEEP && !c->ns ? "it sleeps in " : "it waits in ");
+	ky_buf_puts(b, is_stopped		      ? "it is stopped in "
+		       : call == WAIT_SLEEP && !c->ns ? "it sleeps in "
+						      : "it waits in ");
 	put_place(b, x, f, f->component, 0);
 	if (call == WAIT_CHILD) {
 		say_child(b, x, w);
 		return;
 	}
-	if (!c->ns) {
+	if (is_stopped)
+		ky_buf_puts(b, " by a signal (SIGSTOP) or a debugger");
+	else if (!c->ns)
 		ky_buf_puts(b, call == WAIT_SLEEP  ? ""
 			       : call == WAIT_DISK ? " for the disk"
 						   : " for a timer, the network or another device");
+	if (!c->ns)
 		return;
-	}
 	ky_buf_puts(b, " until ");
 	put_who(b, x, w);
-	ky_buf_printf(b, " wake%s it", w->is_several ? "" : "s");
+	ky_buf_printf(b, " %s%s it", is_stopped ? "continue" : "wake", w->is_several ? "" : "s");
 	if (w->span) {
 		ky_buf_printf(b, ", which %s ", w->is_several ? "are" : "is");
 		put_doing(b, x, w);

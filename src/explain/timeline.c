@@ -137,7 +137,11 @@ static int add_off(struct ky_timeline *t, int64_t from, int64_t to, enum ky_comp
 {
 	if (from >= to)
 		return 0;
-	return ky_vec_add(&t->off, (struct ky_off){from, to, kind, thread});
+	return ky_vec_add(&t->off, (struct ky_off){.from = from,
+					   .to = to,
+					   .kind = kind,
+					   .thread = thread,
+					   .is_stopped = kind == KY_PART_WAIT && t->is_stopped});
 }
 
 int ky_timeline_run(struct ky_timeline *t, int64_t ns)

@@ -56,6 +56,7 @@ struct ky_off {
 	enum ky_component_kind
 		kind;	 /* WAIT or READY; SPAN: an interrupt, which has its own parts */
 	uint32_t thread; /* as of struct ky_history */
+	bool is_stopped; /* WAIT: by a signal, or by a debugger */
 };
 
 /* Another thread acquired a mutex that this one holds. */
@@ -98,6 +99,7 @@ struct ky_timeline {
 	/* off the processor since off_ns */
 	bool is_off, is_preempted;
 	bool is_firm;		  /* no signal ends its wait */
+	bool is_stopped;	  /* as of struct ky_off */
 	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */
 	uint32_t waker, processor;
 	KY_VEC(struct ky_off) off;

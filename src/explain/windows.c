@@ -121,6 +121,14 @@ void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns)
 	}
 }
 
+uint32_t ky_window_off(struct ky_account *a, const struct ky_window *w, const struct ky_off *off)
+{
+	static const char stopped[] = "stopped";
+
+	return ky_window_child(a, ky_window_top(w), off->kind,
+		off->is_stopped ? ky_texts_add(&a->x->names, stopped, sizeof(stopped) - 1) : 0, 0);
+}
+
 /* The part from begin on, where the thread did not run; count: of the stretch. */
 static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_off *off,
 	int64_t begin, uint32_t way_a, uint32_t way_b)
@@ -130,7 +138,7 @@ static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_o
 
 	if (from >= to || off->kind == KY_PART_SPAN)
 		return;
-	c = ky_window_child(a, ky_window_top(w), off->kind, 0, 0);
+	c = ky_window_off(a, w, off);
 	count_part(a, w, c);
 	ky_account_check(a, ky_instance_add_time(w->instance,
 				    ky_window_child(a, c, KY_PART_WAY, way_a, way_b), from, to, 0));

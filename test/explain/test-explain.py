@@ -2028,6 +2028,28 @@ def test_page_faults():
     check(p.make(work), "page faults come 300 times instead of once in shop:checkout")
 
 
+def test_stopped():
+    """A thread that is stopped waits for nobody's work."""
+    def work(p, i, f):
+        if p.r.random() > .06:
+            return
+        tid = p.thread[0]
+        p.switch(tid, 0, state, "idle")
+        p.other_switch(p.at + 1000, 12, 0, 800, 0)
+        p.spend(900)
+        p.other(p.at, "sched_waking", 12, tid=tid)
+        p.other_switch(p.at + 1000, 12, 800, 0, 1)
+        p.at += 4000
+        p.switch(0, tid, 0, "worker")
+    for state, text in ((4, "is stopped in shop:checkout by a signal (SIGSTOP) or a debugger until thread 800"),
+                        (8, "is stopped in shop:checkout by a signal (SIGSTOP) or a debugger until thread 800"),
+                        (1, "waits in shop:checkout until thread 800")):
+        p = Chain(155, threads=1, n=500)
+        p.at, p.cpu = 1, 0
+        p.switch(0, 200, 0, "worker")
+        check(p.make(work), "it " + text, "continues it (100 %" if state > 1 else "wakes it (100 %")
+
+
 def test_part():
     """Most slow ones are noise, longer than those of one thread: it is named, with its part."""
     def work(p, i, f):
