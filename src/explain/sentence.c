@@ -694,6 +694,19 @@ static void say_gap(struct ky_buf *b, const struct ky_explain *x, const struct k
 	ky_words_put_duration(b, f->typical_ns);
 }
 
+/* "page faults come", "event net:reset comes". */
+static void put_comes(struct ky_buf *b, const struct ky_explain *x, uint32_t event)
+{
+	const char *name = name_of(x, event);
+
+	if (strstr(name, "page_fault"))
+		ky_buf_puts(b, "page faults come");
+	else if (strstr(name, "_rt_sigreturn"))
+		ky_buf_puts(b, "a signal handler runs");
+	else
+		ky_buf_printf(b, "event %s comes", name);
+}
+
 static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
 	const struct ky_component *c = ky_component_of(x, f->component);
@@ -712,6 +725,9 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 		if (is_between_calls(x, c)) {
 			ky_buf_puts(b, " it runs ");
 			put_ends(b, x, c);
+		} else if (c->a == c->b) {
+			ky_buf_puts(b, " ");
+			put_comes(b, x, c->b);
 		} else {
 			ky_buf_puts(b, " ");
 			put_event(b, x, c->b, false);
@@ -762,14 +778,8 @@ static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 
 static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
-	const char *name = name_of(x, (uint32_t)f->key.what);
-
-	if (strstr(name, "page_fault"))
-		ky_buf_puts(b, "page faults come ");
-	else if (strstr(name, "_rt_sigreturn"))
-		ky_buf_puts(b, "a signal handler runs ");
-	else
-		ky_buf_printf(b, "event %s comes ", name);
+	put_comes(b, x, (uint32_t)f->key.what);
+	ky_buf_puts(b, " ");
 	put_times(b, affected_count(x, f));
 	ky_buf_puts(b, " instead of ");
 	put_times_or_never(b, f->typical_count);

@@ -2028,6 +2028,14 @@ def test_page_faults():
     check(p.make(work), "page faults come 300 times instead of once in shop:checkout")
 
 
+def test_more_page_faults():
+    def work(p, i, f):
+        for _ in range(70 if p.r.random() < .06 else 30):
+            p.kernel("x86_exceptions_page_fault_user", p.cpu, address=4096 * p.r.randrange(1000))
+            p.spend(3)
+    check(with_kernel(154, work), "in shop:checkout page faults come 69 times instead of 29 times (100 %")
+
+
 def test_stopped():
     """A thread that is stopped waits for nobody's work."""
     def work(p, i, f):
