@@ -538,6 +538,8 @@ static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 		ky_buf_puts(b, call == WAIT_SLEEP  ? ""
 			       : call == WAIT_DISK ? " for the disk"
 						   : " for a timer, the network or another device");
+	else if (call == WAIT_DISK && !w->span)
+		ky_buf_puts(b, " for the disk");
 	if (!c->ns)
 		return;
 	ky_buf_puts(b, " until ");

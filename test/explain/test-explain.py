@@ -1108,13 +1108,17 @@ def test_woken_by_the_network():
         check(make_poll(71, woken), "it waits in shop:checkout;poll() " + expected)
 
 
-def wait_in_call(p, name, us):
-    """A call of the kernel that an interrupt ends."""
+def wait_in_call(p, name, us, waker=None):
+    """A call of the kernel that an interrupt ends, or a thread of the kernel."""
     tid = p.thread[0]
     p.kernel("syscall_entry_" + name, p.cpu, fd=5)
     p.switch(tid, 0, 1, "idle")
+    if waker:
+        p.kernel("sched_switch", 12, prev_tid=0, prev_state=0, next_tid=801, next_comm=waker)
     p.spend(us)
-    p.kernel("sched_waking", 0, tid=tid, in_interrupt=1)
+    p.kernel("sched_waking", 12 if waker else 0, tid=tid, in_interrupt=0 if waker else 1)
+    if waker:
+        p.kernel("sched_switch", 12, prev_tid=801, prev_state=1, next_tid=0, next_comm="idle")
     p.at += 2000
     p.switch(0, tid, 0, "worker")
     p.kernel("syscall_exit_" + name, p.cpu, ret=0)
@@ -1131,9 +1135,11 @@ def test_calls_that_wait():
     """Some calls of the kernel say by their names what they wait for."""
     for name, text in (("clock_nanosleep", "it sleeps in shop:checkout;clock_nanosleep() (100 %"),
                        ("fdatasync", "it waits in shop:checkout;fdatasync() for the disk (100 %"),
+                       ("fsync", "it waits in shop:checkout;fsync() for the disk until thread 801 (kworker/0:1) wakes it (100 %"),
                        ("wait4", "it waits in shop:checkout;wait4() for a child process to end (100 %"),
                        ("poll", "it waits in shop:checkout;poll() for a timer, the network or another device (100 %")):
-        check(with_kernel(81, lambda p, i, f: wait_in_call(p, name, 900 if p.r.random() < .06 else 3)), text)
+        waker = "kworker/0:1" if "kworker" in text else None
+        check(with_kernel(81, lambda p, i, f: wait_in_call(p, name, 900 if p.r.random() < .06 else 3, waker)), text)
 
 
 def test_sleep_in_company():
