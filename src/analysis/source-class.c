@@ -59,15 +59,24 @@ static const struct ky_field *find_field(
 	return NULL;
 }
 
-/* A text knows its length: the number that CTF puts before it says nothing else. */
-static void drop_length(const struct ky_texts *names, struct ky_source_class *c, const char *prefix,
-	const char *text)
+/*
+ * CTF has a number before a list, its length: "number of ids" for "_ids_length", and "length of
+ * body" if it is a list of bytes. A text knows its length, so the number before it says nothing
+ * else.
+ */
+static void name_length(struct ky_texts *names, struct ky_source_class *c,
+	const struct ky_node *list, const char *prefix, const char *name)
 {
-	char name[KY_TEXTS_LENGTH];
+	bool is_bytes = list->is_scalars && list->children->size == 8;
+	struct ky_field *f = c->fields.n ? &c->fields.v[c->fields.n - 1] : NULL;
+	char text[KY_TEXTS_LENGTH + sizeof("number of ")];
 
-	snprintf(name, sizeof(name), "%s%s_%s_length", prefix, *prefix ? "." : "", text);
-	if (c->fields.n && !strcmp(ky_texts_get(names, c->fields.v[c->fields.n - 1].name), name))
-		c->fields.n--;
+	snprintf(text, sizeof(text), "%s%s_%s_length", prefix, *prefix ? "." : "", list->name);
+	if (!f || strcmp(ky_texts_get(names, f->name), text) != 0)
+		return;
+	snprintf(text, sizeof(text), "%s of %s", is_bytes ? "length" : "number", name);
+	f->name = ky_texts_add(names, text, strlen(text));
+	c->fields.n -= list->is_text;
 }
 
 /*
@@ -84,6 +93,8 @@ static bool add_fields(struct ky_texts *names, struct ky_source_class *c,
 		if (!n->is_shown)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", n->name);
+		if (is_list)
+			name_length(names, c, n, prefix, name);
 		if (n->kind == KY_NODE_STRUCT) {
 			if (!add_fields(names, c, n, scope, name, i))
 				return false;
@@ -91,8 +102,6 @@ static bool add_fields(struct ky_texts *names, struct ky_source_class *c,
 		}
 		if (n->kind == KY_NODE_VARIANT || (is_list && !n->is_scalars))
 			return false;
-		if (is_list && n->is_text)
-			drop_length(names, c, prefix, n->name);
 		if ((!is_list || n->is_text) && c->fields.n < MAX_FIELDS &&
 			ky_vec_add(&c->fields,
 				(struct ky_field){.name = ky_texts_add(names, name, strlen(name)),

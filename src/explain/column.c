@@ -153,18 +153,6 @@ static bool is_counter_inside(const struct ky_search *w, const struct ky_trait_k
 	return false;
 }
 
-/* "number of ids" of "_ids_length", the number that CTF puts before a list. */
-static void put_field(struct ky_buf *b, const char *field, bool is_length)
-{
-	const size_t n = strlen(field), tail = strlen("_length");
-	bool is_number = *field == '_' && n > 1 + tail && !strcmp(field + n - tail, "_length");
-
-	if (is_number)
-		ky_buf_printf(b, "number of %.*s", (int)(n - 1 - tail), field + 1);
-	else
-		ky_buf_printf(b, "%s%s", is_length ? "length of " : "", field);
-}
-
 static const char *behind_of(enum ky_trait_kind kind)
 {
 	return kind == KY_TRAIT_COUNTER		   ? " at its begin"
@@ -181,8 +169,8 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 	if (is_counter_inside(w, &c->key)) {
 		ky_buf_printf(b, "%s in it", of);
 	} else {
-		put_field(b, field, c->is_length);
-		ky_buf_printf(b, "%s%s%s", *field && *of ? " of " : "", of, behind_of(c->key.kind));
+		ky_buf_printf(b, "%s%s%s%s%s", c->is_length ? "length of " : "", field,
+			*field && *of ? " of " : "", of, behind_of(c->key.kind));
 	}
 	if (c->by) {
 		static const char *const signs[] = {[KY_JOIN_PRODUCT] = " × ",

@@ -454,9 +454,9 @@ def test_prefix_inside():
 
 def test_size():
     def work(p, i, f):
-        p.spend(10 + 5 * sum(f.values()))
-    for field, name in ("rows", "rows"), ("_rows_length", "number of rows"):
-        check(Program(8).make(work, lambda p, i: {field: int(p.r.expovariate(1 / 30))}), "grows with %s: " % name,
+        p.spend(10 + 5 * (f["rows"] if make is int else len(f["rows"])))
+    for make, name in (int, "rows"), (lambda n: [7] * n, "number of rows"), (bytearray, "length of rows"):
+        check(Program(8).make(work, lambda p, i: {"rows": make(int(p.r.expovariate(1 / 30)))}), "grows with %s: " % name,
               "us for each 1 more")
 
 
@@ -516,7 +516,7 @@ def test_value_that_is_new():
 
 
 def test_length_of_text():
-    """The number before a text in a list is its length."""
+    """Of a text that is a list, the number before it is left out: its length is known."""
     def work(p, i, f):
         p.spend(20 + len(f["note"]))
 

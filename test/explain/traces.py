@@ -40,18 +40,24 @@ class Event:
 
 
 def declare(kind, name):
-    """A text in a list has its length before it."""
-    return "u64 __%s_length; c8 _%s[__%s_length];" % (name, name, name) if kind == "c8" else "%s _%s;" % (kind, name)
+    """A list has its length before it."""
+    if kind.startswith("list of "):
+        return "u64 __%s_length; %s _%s[__%s_length];" % (name, kind[8:], name, name)
+    return "%s _%s;" % (kind, name)
 
 
 def type_of(value):
-    return "c8" if isinstance(value, bytes) else "x64" if isinstance(value, Hex) else "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
+    if isinstance(value, (bytes, bytearray, list)):
+        return "list of " + ("c8" if isinstance(value, bytes) else "u8" if isinstance(value, bytearray) else "i64")
+    return "x64" if isinstance(value, Hex) else "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
 
 
 def packed(value):
     if isinstance(value, float):
         return struct.pack("<d", value)
-    if isinstance(value, bytes):
+    if isinstance(value, list):
+        return struct.pack("<Q%dq" % len(value), len(value), *value)
+    if isinstance(value, (bytes, bytearray)):
         return struct.pack("<Q", len(value)) + value
     return value.encode() + b"\0" if isinstance(value, str) else struct.pack("<q", value)
 
