@@ -655,6 +655,7 @@ def test_extremes(k):
             equal(browser.errors, [], f"{name}: errors of the page's program")
             equal(browser.js("document.title"), f"{k.top / name}: Kymo report", f"{name}: title")
             equal(browser.js("document.querySelectorAll('img, iframe').length"), 0, f"{name}: elements")
+            equal(browser.js("[spans, flames].map(e => e.offsetWidth > 0)"), [wanted[1] > 0] * 2, f"{name}: table and flame graph")
             if name == "many":
                 check(result[2] > 2 * n, f"rows: {result[2]}")
     # Bytes at the end that are no event: the page says so.

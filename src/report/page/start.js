@@ -116,6 +116,7 @@ function listen() {
 function showHead() {
 	const notes = [];
 	document.title = `${head.title}: Kymo report`;
+	$('low').classList.toggle('sliceless', !head.slices); /* then the list has all the room */
 	$('what').textContent = `${head.events.toLocaleString('en')} events, ${head.slices.toLocaleString('en')} slices, ${duration(head.end - head.from)}, ${date(head.from)}, ${head.title}`;
 	const lost = [[head.discarded, 'event', 'discarded'], [head.packets_lost, 'packet', 'lost']].filter(([n]) => n);
 	$('loss').textContent = lost.map(([n, what, how]) => `${n.toLocaleString('en')} ${what}${n > 1 ? 's' : ''} ${how}`).join(', ') || 'nothing discarded';
