@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sys
 
 import kymotest
 from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
@@ -274,6 +275,24 @@ def test_kernel_function(k):
     k.kymo("destroy")
     for name in ("entered", "vfs_write_entry", "vfs_write_exit"):
         equal(len(events(out, name)), N, name)
+
+
+def test_kernel_functions_return(k):
+    """The exit of each call: of functions that have no value, and while many threads are in one."""
+    need_tracefs("kprobe_events")
+    threads = 300
+    script = f"""
+import threading, time
+all = [threading.Thread(target=time.sleep, args=(1,)) for _ in range({threads})]
+for one in all: one.start()
+for one in all: one.join()
+open("/dev/null").close()
+"""
+    k.kymo("record", "-o", k.top / "trace", "--function=hrtimer_nanosleep", "--function=fput", "--", sys.executable, "-c", script, status=0)
+    for name in ("hrtimer_nanosleep", "fput"):
+        entries, exits = (len(events(k.top / "trace", f"{name}_{what}")) for what in ("entry", "exit"))
+        check(entries >= (threads if name == "hrtimer_nanosleep" else 1), lambda: f"{entries} calls of {name}")
+        equal(exits, entries, f"exits of {name}")
 
 
 kymotest.main()

@@ -17,7 +17,13 @@
 #define FUNCTIONS     "available_filter_functions"
 #define FUNCTIONS_MAX 1000
 #define CACHED_TRIES  100
-#define OURS	      "kymo_[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]_*"
+#define RETURN_VALUE  " ret=$retval"
+/*
+ * So many threads can be in a function at once, and the kernel still sees the exit of each. Without
+ * a number, it takes twice the number of CPUs, and misses the exits of the other threads.
+ */
+#define RETURNS_MAX "1024"
+#define OURS	    "kymo_[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]_*"
 
 const char *probes_group(const char *instance, char buf[PROBES_GROUP_MAX])
 {
@@ -187,9 +193,9 @@ static void put_function(struct ky_buf *to, const char *function, bool fprobes)
 {
 	ky_buf_printf(to, "%c:", fprobes ? 'f' : 'p');
 	put_name(to, function);
-	ky_buf_printf(to, "_entry %s\n%c:", function, fprobes ? 'f' : 'r');
+	ky_buf_printf(to, "_entry %s\n%c" RETURNS_MAX ":", function, fprobes ? 'f' : 'r');
 	put_name(to, function);
-	ky_buf_printf(to, "_exit %s%s ret=$retval\n", function, fprobes ? "%return" : "");
+	ky_buf_printf(to, "_exit %s%s" RETURN_VALUE "\n", function, fprobes ? "%return" : "");
 }
 
 /* Stores the functions that match, or FUNCTIONS_MAX + 1 of them. Returns their number. */
@@ -369,6 +375,25 @@ static int write_definition(const struct tracefs *t, const char *group, const ch
 	return ret;
 }
 
+/*
+ * Writes the definition of a function's exit with less, until the kernel accepts it: newer kernels
+ * know that a function has no value, and may not take the number.
+ */
+static int write_less(const struct tracefs *t, const char *group, const char *line, int ret)
+{
+	const char *rest = line + strcspn(line, ":"), *value = strstr(rest, RETURN_VALUE);
+	char *text;
+
+	for (unsigned less = 1; value && ret < 0 && less < 4; less++) {
+		if (asprintf(&text, "%c%s%.*s%s", *line, less & 2 ? "" : RETURNS_MAX,
+			    (int)(value - rest), rest, less & 1 ? "" : value) < 0)
+			return -ENOMEM;
+		ret = write_definition(t, group, text);
+		free(text);
+	}
+	return ret;
+}
+
 /* Defines one probe. Returns 0, or -errno with one line in why. */
 static int define(
 	const struct tracefs *t, const char *instance, const char *line, char *why, size_t why_size)
@@ -378,6 +403,7 @@ static int define(
 
 	tracefs_last_error(t, earlier, sizeof(earlier));
 	ret = write_definition(t, probes_group(instance, group), line);
+	ret = write_less(t, group, line, ret);
 	if (ret == -ESTALE)
 		snprintf(why, why_size,
 			"the probe's file was changed meanwhile: remove the rule ('kymo disable-event -k --remove'), and enable it again");

@@ -343,7 +343,7 @@ static void test_functions(void **state)
 		"vfs_read\nvfs_write [ext]\nvfs_wait\ndo.part.0\nvfs_wait\n");
 	assert_int_equal(probes_of_functions(&fs, "vfs_w*", &lines, why, sizeof(why)), 1);
 	assert_string_equal(lines.data,
-		"p:vfs_write_entry vfs_write\nr:vfs_write_exit vfs_write ret=$retval\n");
+		"p:vfs_write_entry vfs_write\nr1024:vfs_write_exit vfs_write ret=$retval\n");
 	ky_buf_deinit(&lines);
 	lines = (struct ky_buf){0};
 	/* Two functions have this name: the kernel says so if it is given alone. */
@@ -354,7 +354,7 @@ static void test_functions(void **state)
 	make_text_file(fs.root, "README", "\t f[:[<group>/][<event>]] <func-name>[%return]\n");
 	assert_int_equal(probes_of_functions(&fs, "do*", &lines, why, sizeof(why)), 1);
 	assert_string_equal(lines.data, "f:do_part_0_entry do.part.0\n"
-					"f:do_part_0_exit do.part.0%return ret=$retval\n");
+					"f1024:do_part_0_exit do.part.0%return ret=$retval\n");
 	assert_int_equal(probes_of_functions(&fs, "none", &lines, why, sizeof(why)), -ENOENT);
 	ky_buf_deinit(&lines);
 	lines = (struct ky_buf){0};
