@@ -14,6 +14,7 @@
 #include "base/listen.h"
 #include "base/vec.h"
 #include "cli/daemon.h"
+#include "cli/locate.h"
 #include "cli/params.h"
 #include "confine/confine.h"
 #include "live/server.h"
@@ -148,7 +149,7 @@ static int add_named(struct served *s, const char *name)
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	int code;
 
-	if (strchr(name, '/') || access(name, F_OK) == 0)
+	if (!cli_may_be_session(name))
 		return add_directory(s, NULL, name, false);
 	code = cli_connect_if_running(s->cli, &ctl);
 	if (!code && !ctl)

@@ -183,7 +183,7 @@ static int find_session(struct site *s)
 	const struct kymo_value *session;
 	int code;
 
-	if (!name || access(name, F_OK) == 0 || strchr(name, '/') || !params)
+	if (!name || !cli_may_be_session(name) || !params)
 		return CLI_OK;
 	code = cli_connect_if_running(s->cli, &s->ctl);
 	if (code || !s->ctl)

@@ -233,3 +233,12 @@ int cli_absolute_path(char *buf, size_t size, const char *path)
 	buf[n] = '\0';
 	return r;
 }
+
+bool cli_may_be_session(const char *name)
+{
+	struct stat st;
+
+	if (strchr(name, '/'))
+		return false;
+	return stat(name, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode);
+}

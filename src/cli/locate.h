@@ -40,4 +40,10 @@ int cli_absolute_path(char *buf, size_t size, const char *path);
 /* Formats the local time as "20261121-101500". */
 void cli_format_date(char *buf, size_t size);
 
+/*
+ * Returns whether a name may be that of a session: no directory has it. A file of this name, such
+ * as the program that the session records, is no trace.
+ */
+bool cli_may_be_session(const char *name);
+
 #endif

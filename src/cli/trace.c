@@ -192,13 +192,13 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char traces[PATH_MAX], near[PATH_MAX];
 	const char *option;
+	bool is_there;
 
 	snprintf(path, PATH_MAX, "%s", name);
-	if (access(name, F_OK) == 0 || errno != ENOENT)
-		return CLI_OK;
-	if (strchr(name, '/'))
-		return find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;
-	option = option_for(cli, name);
+	is_there = access(name, F_OK) == 0 || errno != ENOENT;
+	if (!cli_may_be_session(name))
+		return !is_there && find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;
+	option = is_there ? NULL : option_for(cli, name);
 	if (option)
 		return cli_usage(cli,
 			"there is no trace '%s': write --%s=%s for the %s of that name", name,
@@ -211,6 +211,8 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 		return find_output(cli, kymo_value_get(reply, "session"), may_be_empty, path);
 	if (!cli_locate_traces(traces, sizeof(traces)) &&
 		!find_newest(path, PATH_MAX, traces, name, NULL))
+		return CLI_OK;
+	if (is_there)
 		return CLI_OK;
 	if (find_near(name, near))
 		return no_trace_but(cli, name, near);

@@ -119,6 +119,29 @@ def test_wrong_session(k):
     check("'kymo save" in k.kymo("load", "nosuch", status=1).stderr, "load says what it loads")
 
 
+def test_session_of_a_program(k):
+    """A program in the working directory has the name of the session, whose trace is meant."""
+    k.start_daemon()
+    here = k.top / "here"
+    here.mkdir()
+    (here / "good").write_text("a program")
+    for command in ("view", "live", "web"):
+        check("good" in k.kymo(command, "good", cwd=here, status=1).stderr, f"{command} without a session")
+    k.kymo("create", "good", "-o", k.traces / "good-20261130-101500")
+    k.kymo("enable-event", "emit:record")
+    k.kymo("start")
+    k.app("emit", "-n", 3)
+    k.kymo("stop")
+    equal(k.kymo("view", "good", cwd=here).stdout.count("emit:record"), 3, "events of the session")
+    for command in ("live", "web"):
+        with subprocess.Popen([CLI, command, "good", "--listen=127.0.0.1:0"], env=k.env, cwd=here, stdout=subprocess.PIPE) as server:
+            check(server.stdout.readline(), f"{command} does not start")
+            server.terminate()
+    k.kymo("destroy", "good")
+    equal(k.kymo("view", "good", cwd=here).stdout.count("emit:record"), 3, "events of the trace of that name")
+    check("is a file" in k.kymo("view", "./good", cwd=here, status=1).stderr, "a path")
+
+
 def test_names_of_lttng(k):
     """The names of lttng's options work for options that have another name in Kymo."""
     k.start_daemon()
