@@ -111,6 +111,25 @@ def test_replaced(k):
     equal([len(events(out, name)) for name in ("called", "again")], [0, 1], "calls in the earlier file, and in the new one")
 
 
+def test_removed(k):
+    """Another program has removed the probe before the session starts: a notice says what to do."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.top / "trace")
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    (group,) = groups(k)
+    fd = os.open(TRACING / "dynamic_events", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, f"-:{group}/called\n".encode())
+    os.close(fd)
+    k.kymo("start")
+    notices = k.kymo("status").stdout
+    check("another program has removed probe 'called' from the kernel: enable a probe with another name" in notices, notices)
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "again")
+    k.run([PROBED, "1"], input="\n")
+    k.kymo("destroy")
+    equal(len(events(k.top / "trace", "again")), 1, "calls")
+
+
 def test_sdt(k):
     """An SDT probe with its arguments. The program sees by its semaphore that it is recorded."""
     need_tracefs()

@@ -45,6 +45,17 @@ static int apply_event(const struct kernel_set *set, struct kernel_event *e)
 	return 0;
 }
 
+static void report_refusal(const struct kernel_set *set, const struct kernel_event *e, int error)
+{
+	if (error == -ENOENT && set->probes && probes_is_of(set->probes, e->name))
+		session_notice(set->channel->session,
+			"channel '%s': another program has removed probe '%s' from the kernel: enable a probe with another name",
+			set->channel->name, e->name);
+	else
+		session_notice(set->channel->session, "the kernel refuses to record %s:%s: %s",
+			e->system, e->name, strerror(-error));
+}
+
 void kernel_events_apply(struct kernel_set *set)
 {
 	struct kernel_event *e;
@@ -54,9 +65,7 @@ void kernel_events_apply(struct kernel_set *set)
 	ky_list_foreach (e, &set->events, node) {
 		ret = apply_event(set, e);
 		if (ret < 0 && !n_failed++)
-			session_notice(set->channel->session,
-				"the kernel refuses to record %s:%s: %s", e->system, e->name,
-				strerror(-ret));
+			report_refusal(set, e, ret);
 	}
 	if (n_failed > 1)
 		ky_warning("session '%s': the kernel refuses to record %u more events",
