@@ -203,7 +203,7 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 		return cli_usage(cli,
 			"there is no trace '%s': write --%s=%s for the %s of that name", name,
 			option, name, option);
-	if (params && kymo_ctl_open(NULL, &ctl) >= 0) {
+	if (params && ky_name_valid(name) && kymo_ctl_open(NULL, &ctl) >= 0) {
 		kymo_value_set_string(params, "session", name);
 		kymo_ctl_call(ctl, "status", params, &reply);
 	}
@@ -216,6 +216,8 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 		return CLI_OK;
 	if (find_near(name, near))
 		return no_trace_but(cli, name, near);
+	if (!ky_name_valid(name))
+		return cli_fail(cli, "not-found", "there is no trace '%s' here", name);
 	if (!reply)
 		return cli_no_trace_or_session(cli, name);
 	return cli_fail(

@@ -118,6 +118,8 @@ def test_names(k):
         text = refused(k, "create", name, "-o", k.traces / "t")
         check("\x1b" not in text, f"the escape sequence was printed: {text!r}")
     k.kymo("create", "x" * 128, "-o", k.traces / "t")
+    for name, shown in (os.fsdecode(b"tr\xff"), r"tr\xff"), ("a b", "a b"):
+        equal(refused(k, "view", name), f"kymo: there is no trace '{shown}' here\n", "what view says")
 
 
 def test_usage(k):

@@ -147,7 +147,8 @@ bool request_parse(const char *line, size_t len, struct json_object **ret_object
 	const struct command *c;
 
 	if (!object) {
-		refusal_set(refusal, "usage", "a request must be one JSON object on one line");
+		refusal_set(refusal, "usage",
+			"a request must be one JSON object on one line, in UTF-8");
 		return false;
 	}
 	json_object_object_get_ex(object, "command", &name);
