@@ -222,21 +222,22 @@ static void check_daemon(struct doctor *d)
 {
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	int r = kymo_ctl_open(NULL, &ctl);
+	const char *text, *advice;
 
-	if (!r)
+	if (!r) {
 		check_reply(d, ctl);
-	else if (r == -EACCES)
-		report_finding(d, "daemon", FOUND_FAILURE,
-			"become one of them and log in again, or set KYMO_RUNDIR", "%s",
-			cli_permission_denied());
-	else if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
+	} else if (r == -EACCES) {
+		text = cli_permission_denied(&advice);
+		report_finding(d, "daemon", FOUND_FAILURE, advice, "%s", text);
+	} else if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR) {
 		report_finding(d, "daemon", FOUND_FAILURE, "", "cannot connect: %s", strerror(-r));
-	else if (ky_rundir_has_sessions(geteuid()))
+	} else if (ky_rundir_has_sessions(geteuid())) {
 		report_finding(d, "daemon", FOUND_FAILURE,
 			"any other command of kymo starts a successor, which takes them over",
 			"the session daemon was killed, and has left sessions");
-	else
+	} else {
 		report_finding(d, "daemon", FOUND_OK, "", "none runs: 'kymo create' starts one");
+	}
 }
 
 static bool is_member(const struct group *gr)

@@ -56,15 +56,24 @@ static bool is_kept_out(char *who, size_t size)
 	return !ky_env("KYMO_RUNDIR") && refuses(KY_RUN_GLOBAL "/" KY_RUN_CONTROL, who, size);
 }
 
-const char *cli_permission_denied(void)
+const char *cli_permission_denied(const char **ret_advice)
 {
-	const char *dir = ky_env("KYMO_RUNDIR") ?: KY_RUN_GLOBAL;
-	char socket[PATH_MAX], who[300];
+	char dir[PATH_MAX], socket[PATH_MAX + sizeof(KY_RUN_CONTROL)], who[300];
 	static char text[PATH_MAX + 512];
 
+	if (ky_rundir(geteuid(), dir, sizeof(dir)) < 0)
+		strcpy(dir, "?");
 	snprintf(socket, sizeof(socket), "%s/" KY_RUN_CONTROL, dir);
-	snprintf(text, sizeof(text), "the session daemon in %s is for %s, and not for this user",
-		dir, refuses(socket, who, sizeof(who)) ? who : "others");
+	if (refuses(socket, who, sizeof(who))) {
+		snprintf(text, sizeof(text),
+			"the session daemon in %s is for %s, and not for this user", dir, who);
+		*ret_advice = "become one of them and log in again, or set KYMO_RUNDIR";
+		return text;
+	}
+	snprintf(text, sizeof(text), "this user may not enter %s", dir);
+	*ret_advice = ky_env("KYMO_RUNDIR")
+			      ? "set KYMO_RUNDIR to another directory"
+			      : "set XDG_RUNTIME_DIR to this user's directory, as a login does";
 	return text;
 }
 
@@ -92,12 +101,14 @@ int cli_no_trace_or_session(struct cli *cli, const char *name)
 
 static int cannot_connect(struct cli *cli, int r)
 {
+	const char *text, *advice;
+
 	if (none_runs(r))
 		return cli_fail(cli, "failed", "%s", cli_no_daemon());
-	if (r == -EACCES)
-		return cli_fail(cli, "permission",
-			"permission denied: %s: become one of them and log in again, or set KYMO_RUNDIR",
-			cli_permission_denied());
+	if (r == -EACCES) {
+		text = cli_permission_denied(&advice);
+		return cli_fail(cli, "permission", "permission denied: %s: %s", text, advice);
+	}
 	if (r == -ENAMETOOLONG)
 		return cli_fail(cli, "failed", CLI_RUNDIR_TOO_LONG);
 	return cli_fail(cli, "failed", "cannot connect to the session daemon: %s", strerror(-r));

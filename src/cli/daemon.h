@@ -25,8 +25,11 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
 const char *cli_no_daemon(void);
 #define CLI_RUNDIR_TOO_LONG                                                                        \
 	"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one"
-/* Returns a static text: the daemon that refuses this user, and the users whom it accepts. */
-const char *cli_permission_denied(void);
+/*
+ * Returns a static text: the daemon that refuses this user, and the users whom it accepts; or the
+ * run directory that this user may not enter. *ret_advice: what to do.
+ */
+const char *cli_permission_denied(const char **ret_advice);
 /* Fails: a command takes a trace or a session, there is no such trace, and no daemon runs. */
 int cli_no_trace_or_session(struct cli *cli, const char *name);
 

@@ -72,6 +72,8 @@ void monitor_free(struct monitored *m)
 
 const char *monitor_why(struct cli *cli, const struct monitored *m)
 {
+	const char *advice;
+
 	switch (m->error) {
 	case 0:
 		return kymo_reply_error(m->refusal);
@@ -84,7 +86,7 @@ const char *monitor_why(struct cli *cli, const struct monitored *m)
 	case -ENAMETOOLONG:
 		return CLI_RUNDIR_TOO_LONG;
 	case -EACCES:
-		return "this user may not control the session daemon of that run directory";
+		return cli_permission_denied(&advice);
 	default:
 		return strerror(-m->error);
 	}

@@ -68,6 +68,18 @@ def test_empty_variables(k):
     k.kymo("create", "s", "-o", k.traces / "s")
 
 
+def test_directory_of_another_user(k):
+    """A user who keeps another user's XDG_RUNTIME_DIR, as behind `su`, gets the true reason."""
+    need_root()
+    k.top.chmod(0o755)
+    k.rundir.mkdir(mode=0o700)
+    env = {name: value for name, value in k.env.items() if name != "KYMO_RUNDIR"} | {"XDG_RUNTIME_DIR": str(k.rundir), "HOME": str(k.top)}
+    for args, status, says in (("list",), 1, "set XDG_RUNTIME_DIR to this user's directory"), (("status", "--check"), 3, ""), (("doctor",), 1, "set XDG_RUNTIME_DIR"):
+        done = subprocess.run([*NOBODY, CLI, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=kymotest.TIMEOUT)
+        text = done.stdout + done.stderr
+        check(done.returncode == status and f"this user may not enter {k.rundir}/kymo" in text and says in text, f"{args}: {text}")
+
+
 def test_stale_daemon(k):
     """A new daemon replaces the files that a killed one left."""
     k.start_daemon()
