@@ -16,6 +16,7 @@
 #include <kymo/reader.h>
 
 #include "base/htab.h"
+#include "base/small-file.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/progress.h"
@@ -27,6 +28,7 @@
 #define ROWS_OTHER 4	 /* of the screen: heads */
 #define FILL_WIDTH 8	 /* characters of the bar */
 #define MAX_KEYS   10000 /* keys that are shown together; further ones are counted as others */
+#define NAMES_MAX  100	 /* counts in JSON that have the name of their process or thread */
 #define SAMPLE_MAX 2000000 /* events that a round reads */
 
 enum by { BY_EVENT, BY_PROCESS, BY_THREAD };
@@ -275,25 +277,28 @@ static bool is_of_host(const struct kymo_value *session, const struct count *c)
 	return c->is_kernel;
 }
 
-/* "redis-server 53095": a process or thread of the host that still runs has a name. */
-static void put_process(struct ky_buf *b, int64_t id, bool is_of_host)
-{
-	char path[64], name[64] = "";
-	FILE *f;
+#define COMM_SIZE 32 /* of the kernel's names of processes and threads, with room */
 
-	if (id < 0) {
-		ky_buf_puts(b, "-");
-		return;
-	}
-	snprintf(path, sizeof(path), "/proc/%" PRId64 "/comm", id);
-	f = is_of_host ? fopen(path, "re") : NULL;
-	if (f && fgets(name, sizeof(name), f))
-		name[strcspn(name, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	if (*name)
-		ky_buf_printf(b, "%s ", name);
-	ky_buf_printf(b, "%" PRId64, id);
+static int64_t number_of(const struct top *t, const struct count *c)
+{
+	return t->by == BY_THREAD ? c->tid : c->pid;
+}
+
+/* Gets the name of a process or thread of the host that still runs. Returns false without one. */
+static bool read_name(const struct top *t, const struct kymo_value *session, const struct count *c,
+	char name[COMM_SIZE])
+{
+	char path[64];
+	ssize_t n;
+
+	if (number_of(t, c) < 0 || !is_of_host(session, c))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/comm", number_of(t, c));
+	n = ky_read_text(AT_FDCWD, path, name, COMM_SIZE);
+	if (n < 2)
+		return false;
+	name[n - 1] = '\0'; /* the line's end */
+	return true;
 }
 
 static const char *event_name(const struct top *t, const struct count *c)
@@ -310,14 +315,17 @@ static double rate_of(const struct top *t, uint64_t n)
 
 static void print_count(struct top *t, const struct kymo_value *session, const struct count *c)
 {
-	struct ky_buf b = {0};
+	char name[COMM_SIZE];
 
-	put_process(&b, t->by == BY_THREAD ? c->tid : c->pid, is_of_host(session, c));
 	printf("%12.0f  %5.1f %%  ", rate_of(t, c->n), 100.0 * (double)c->n / (double)t->n_events);
 	if (t->by == BY_EVENT)
 		printf("%-32s  ", cli_safe(t->cli, event_name(t, c)));
-	printf("%s\n", cli_safe(t->cli, b.data ? b.data : "?"));
-	ky_buf_deinit(&b);
+	if (read_name(t, session, c, name))
+		printf("%s ", cli_safe(t->cli, name)); /* "redis-server 53095" */
+	if (number_of(t, c) >= 0)
+		printf("%" PRId64 "\n", number_of(t, c));
+	else
+		printf("-\n");
 }
 
 static size_t count_rows(const struct top *t)
@@ -370,11 +378,16 @@ static void print_text(struct top *t, const struct kymo_value *s, struct count *
 	fflush(stdout);
 }
 
-static void put_json_count(struct ky_buf *b, const struct top *t, const struct count *c)
+static void put_json_count(struct ky_buf *b, const struct top *t, const struct kymo_value *session,
+	const struct count *c, bool with_name)
 {
+	char name[COMM_SIZE];
+
 	ky_buf_puts(b, "{");
 	if (t->by == BY_EVENT)
 		cli_put_member(b, "name", event_name(t, c));
+	if (with_name && read_name(t, session, c, name))
+		cli_put_member(b, "procname", name);
 	ky_buf_printf(b, "\"events\": %" PRIu64, c->n);
 	if (c->pid >= 0)
 		ky_buf_printf(b, ", \"pid\": %" PRId64, c->pid);
@@ -401,7 +414,7 @@ static void print_json(struct top *t, const struct kymo_value *s, struct count *
 		kymo_value_u64(kymo_value_get(s, "fill")), by_names[t->by]);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
-		put_json_count(&b, t, all[i]);
+		put_json_count(&b, t, s, all[i], i < NAMES_MAX);
 	}
 	ky_buf_puts(&b, "]}\n");
 	if (!b.error)

@@ -62,8 +62,10 @@ def test_names(k):
     k.kymo("add-context", "-s", "s", "-t", "vpid")
     k.kymo("start", "s")
     top = spawn(k, "top", "s", "--by=process", "-d", "20ms", stdin=subprocess.DEVNULL)
+    as_json = spawn(k, "--json", "top", "s", "--by=process", "-d", "20ms", stdin=subprocess.DEVNULL)
     line = top.stdout.readline()  # of the first round: events from now on are counted
     check(line.startswith("s "), line)
+    as_json.stdout.readline()
     apps = [k.spawn("emit", "-n", 1, "-w", wrap=wrap) for wrap in ((), ("unshare", "-p", "-f"))]
     for app in apps:
         k.expect(app, "ready")
@@ -75,7 +77,12 @@ def test_names(k):
         found = line.partition("%")[2].strip()
         check(not found.endswith(" 1"), line)
         wanted.discard(found)
+    names = {}
+    while len(names) < 2:
+        names |= {c["pid"]: c.get("procname") for c in json.loads(as_json.stdout.readline())["counts"]}
+    equal(names, {apps[0].pid: "emit", 1: None}, "names in JSON")
     top.kill()
+    as_json.kill()
     for app in apps:
         k.let_go(app)
         k.finish(app)
