@@ -41,39 +41,57 @@ static uint64_t count_matched(const struct kymo_value *session)
 	return n;
 }
 
-/* Explains why there is not a single event. */
-static void explain_nothing(const struct recording *rec, const struct kymo_value *session)
+/* Adds the reasons why there is not a single event, as `reasons`. */
+static void add_reasons(
+	const struct recording *rec, const struct kymo_value *session, struct kymo_value *v)
 {
+	static const char to[] = "reasons";
+	const char *event = cli_get(rec->cli, "event");
 	uint64_t matched = count_matched(session);
+	char text[96];
 
-	if (agents_are_meant(rec->cli))
-		fputs("  no message of these loggers came: does the program import lttngust, or use LTTng's handler for Java, and does the logger's own level let messages pass?\n",
-			stderr);
-	else if (cli_get(rec->cli, "filter"))
-		fputs("  none of its events passed --filter, or none has the fields that it names\n",
-			stderr);
-	else if (matched)
-		fprintf(stderr,
-			"  its programs have %" PRIu64 " such event%s, but did not reach %s\n",
-			matched, matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them");
-	else if (ky_switch_is_on("KYMO_OFF"))
-		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
-	else if (cli_get(rec->cli, "loglevel") || cli_get(rec->cli, "loglevel-only"))
-		fputs("  its programs have no event of such a level, or none at all: without --loglevel all are recorded\n",
-			stderr);
-	else if (cli_get(rec->cli, "with"))
-		fputs("  the libraries of --with recorded nothing: the programs made no such call, or did not load the libraries (they are static or setuid, or ran without the environment)\n",
-			stderr);
-	else if (cli_get(rec->cli, "event") && !strncmp(cli_get(rec->cli, "event"), "kymo_", 5))
-		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
-			stderr);
-	else if (cli_get(rec->cli, "event"))
-		fputs("  its programs have no event that matches --event: write PROVIDER:NAME, where '*' is any text; without --event, all events are recorded, and 'kymo stat' shows their names\n",
-			stderr);
-	else
-		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that any program makes: --with=libc\n"
-		      "  if they have events: programs that are static or setuid, find no libkymo of their ABI, cannot start a thread, lose their environment (sudo, env -i), or start after the command has ended are not recorded; those of other users only by root's 'kymo create'\n",
-			stderr);
+	if (agents_are_meant(rec->cli)) {
+		kymo_value_add_string(v, to,
+			"no message of these loggers came: does the program import lttngust, or use LTTng's handler for Java, and does the logger's own level let messages pass?");
+	} else if (cli_get(rec->cli, "filter")) {
+		kymo_value_add_string(v, to,
+			"none of its events passed --filter, or none has the fields that it names");
+	} else if (matched) {
+		snprintf(text, sizeof(text),
+			"its programs have %" PRIu64 " such event%s, but did not reach %s", matched,
+			matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them");
+		kymo_value_add_string(v, to, text);
+	} else if (ky_switch_is_on("KYMO_OFF")) {
+		kymo_value_add_string(v, to, "KYMO_OFF is set: programs are not traced");
+	} else if (cli_get(rec->cli, "loglevel") || cli_get(rec->cli, "loglevel-only")) {
+		kymo_value_add_string(v, to,
+			"its programs have no event of such a level, or none at all: without --loglevel all are recorded");
+	} else if (cli_get(rec->cli, "with")) {
+		kymo_value_add_string(v, to,
+			"the libraries of --with recorded nothing: the programs made no such call, or did not load the libraries (they are static or setuid, or ran without the environment)");
+	} else if (event && !strncmp(event, "kymo_", 5)) {
+		kymo_value_add_string(v, to,
+			"the state of the system is recorded by sessions of 'kymo create', not here");
+	} else if (event) {
+		kymo_value_add_string(v, to,
+			"its programs have no event that matches --event: write PROVIDER:NAME, where '*' is any text; without --event, all events are recorded, and 'kymo stat' shows their names");
+	} else {
+		kymo_value_add_string(v, to,
+			"its programs have no events: build them with kymo (pkg-config kymo), or record calls that any program makes: --with=libc");
+		kymo_value_add_string(v, to,
+			"if they have events: programs that are static or setuid, find no libkymo of their ABI, cannot start a thread, lose their environment (sudo, env -i), or start after the command has ended are not recorded; those of other users only by root's 'kymo create'");
+	}
+}
+
+static void print_reasons(const struct recording *rec, const struct kymo_value *session)
+{
+	_cleanup_value_ struct kymo_value *v = kymo_value_new();
+	const struct kymo_value *reasons;
+
+	add_reasons(rec, session, v);
+	reasons = kymo_value_get(v, "reasons");
+	for (size_t i = 0; i < kymo_value_count(reasons); i++)
+		fprintf(stderr, "  %s\n", kymo_value_string(kymo_value_at(reasons, i)));
 }
 
 /* Returns true if the trace of a session, or a snapshot, has all that was to be in it. */
@@ -123,6 +141,14 @@ static bool has_reasons(const struct kymo_value *session, const struct kymo_valu
 	return kymo_value_count(warnings) > (count_matched(session) ? 0 : 1);
 }
 
+/* Returns true if there was not a single event. */
+static bool is_nothing(const struct recording *rec, const struct kymo_value *written)
+{
+	return !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
+	       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+	       !kymo_value_u64(kymo_value_get(written, "unwritten"));
+}
+
 /* Returns false if the directory of the trace was moved, removed or replaced meanwhile. */
 static bool is_in_place(const struct recording *rec)
 {
@@ -140,9 +166,7 @@ static bool is_in_place(const struct recording *rec)
 static void print_summary(struct recording *rec, const struct kymo_value *before,
 	const struct kymo_value *session, const struct kymo_value *written, bool explained)
 {
-	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
-		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
-		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
+	bool nothing = is_nothing(rec, written);
 	const char *how = cli_has(rec->cli, "explain") ? "explain" : "view";
 	bool in_place = is_in_place(rec);
 	struct ky_buf counts = {0}, dir = {0};
@@ -162,7 +186,7 @@ static void print_summary(struct recording *rec, const struct kymo_value *before
 		fputs("  the trace is no longer there: its directory was moved, removed or replaced during the recording\n",
 			stderr);
 	if (nothing && !explained)
-		explain_nothing(rec, session);
+		print_reasons(rec, session);
 	else if (!nothing && in_place)
 		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
@@ -200,7 +224,7 @@ static void write_report(struct recording *rec, char *ret_path, size_t size)
 
 static void print_object(struct recording *rec, const struct kymo_value *session,
 	const struct kymo_value *written, const struct kymo_value *warnings, const char *report,
-	int exit_code, size_t left)
+	int exit_code, size_t left, bool explained)
 {
 	static const char *const numbers[] = {
 		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
@@ -223,6 +247,8 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 		kymo_value_set(v, "kernel", record_kernel_session(rec));
 	if (warnings)
 		kymo_value_set(v, "warnings", warnings);
+	if (session && written && !rec->flights.ctl && is_nothing(rec, written) && !explained)
+		add_reasons(rec, session, v);
 	if (*report)
 		kymo_value_set_string(v, "report", report);
 	if (!written)
@@ -341,5 +367,5 @@ void record_finish(struct recording *rec, int exit_code)
 	report_crashes(rec, session);
 	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
 		write_report(rec, path, sizeof(path));
-	print_object(rec, session, written, warnings, path, exit_code, left);
+	print_object(rec, session, written, warnings, path, exit_code, left, explained);
 }

@@ -224,6 +224,10 @@ def test_exit_status(k):
     one_line(record(k, "/etc/passwd", status=126), "/etc/passwd")
     said = record(k, "env", "-i", kymotest.APPS / "emit", "-n", 1).stderr
     check("lose their environment (sudo, env -i)" in said, said)
+    for options, says in ((), "its programs have no events"), (("-f", "n > 1"), "passed --filter"):
+        found = json.loads(k.run([CLI, "--json", "record", *options, "--", "true"]).stderr)
+        check(says in found["reasons"][0], f"reasons of {options}: {found['reasons']}")
+        check("\n" not in "".join(found["reasons"]), found["reasons"])
     equal(os.listdir(k.traces), [], "traces of commands that never ran or recorded nothing")
 
 
