@@ -236,13 +236,19 @@ def anchors_of(page):
 
 
 def test_links(k):
-    """Each link of the documents leads to a file of the tree and, with '#', to a heading of it."""
+    """
+    Each link of the documents leads to a file of the tree and, with '#', to a heading of it. A link
+    leads to each document.
+    """
+    linked = set()
     for page in [*SOURCE.glob("*.md"), *(SOURCE / "docs").rglob("*.md")]:
         for name, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
             target = page.parent / name if name else page
             where = f"{page.relative_to(SOURCE)}: {name}#{anchor}"
             check("://" in name or target.exists(), f"{where}: there is no such file")
+            linked.add(target.resolve())
             check(not anchor or "://" in name or target.suffix != ".md" or anchor in anchors_of(target), f"{where}: there is no such heading")
+    equal([str(page.relative_to(SOURCE)) for page in (SOURCE / "docs").rglob("*.md") if page.resolve() not in linked], [], "documents to which no link leads")
 
 
 kymotest.main()
