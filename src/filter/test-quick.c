@@ -32,13 +32,18 @@ static bool is_comparison_true(const char *op, int64_t a, int64_t b)
 	}
 }
 
+static const struct ky_filter_quick *quick_of_code(void)
+{
+	return &((const struct ky_filter_code *)(void *)code)->quick;
+}
+
 /*
  * Returns whether the payload passes. word: its first 8 bytes are also an event of one word. A
  * filter that nothing passes, or all, has no short form.
  */
 static bool is_passed(const uint8_t *payload, size_t size, bool word)
 {
-	const struct ky_filter_quick *q = &((const struct ky_filter_code *)(void *)code)->quick;
+	const struct ky_filter_quick *q = quick_of_code();
 	uint64_t first;
 	bool pass;
 
@@ -97,6 +102,7 @@ static void test_quick_wide(void **state)
 	static const uint64_t ends[] = {
 		0, 1, 2, 5, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1, UINT64_MAX};
 	uint64_t payload[2] = {0};
+	unsigned n_long = 0;
 	char text[64];
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(ops) * KY_ARRAY_SIZE(ends) * 2; i++) {
@@ -110,6 +116,7 @@ static void test_quick_wide(void **state)
 		else
 			snprintf(text, sizeof(text), "u %s %" PRIu64, op, limit);
 		link_text(text, wide);
+		n_long += quick_of_code()->end == UINT32_MAX;
 		for (size_t k = 0; k < KY_ARRAY_SIZE(ends); k++) {
 			payload[i % 2] = ends[k];
 			assert_int_equal(
@@ -118,6 +125,7 @@ static void test_quick_wide(void **state)
 					op, (int64_t)(ends[k] - lower), (int64_t)(limit - lower)));
 		}
 	}
+	assert_int_equal(n_long, 4); /* less than the least number, or not */
 }
 
 /* Two tests, on the same field and on different ones. */
