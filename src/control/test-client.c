@@ -19,7 +19,11 @@ struct server {
 	char dir[32];
 	char path[64];
 	const char *const *pieces; /* sent one by one after the first request line; then the end */
-	bool stay;		   /* keep the connection open until the client has disconnected */
+	enum {
+		LEAVES,
+		STAYS,	       /* keeps the connection open until the client has disconnected */
+		READS_NOTHING, /* sends the pieces at once */
+	} manner;
 	int listen_fd;
 	char request[256];
 	pthread_t thread;
@@ -32,22 +36,22 @@ static void *serve_one_client(void *arg)
 	char rest[64];
 	size_t n = 0;
 
-	while (n < sizeof(s->request) - 1 && read(fd, s->request + n, 1) == 1 &&
-		s->request[n] != '\n')
+	while (s->manner != READS_NOTHING && n < sizeof(s->request) - 1 &&
+		read(fd, s->request + n, 1) == 1 && s->request[n] != '\n')
 		n++;
 	s->request[n] = '\0';
 	for (const char *const *p = s->pieces; p && *p; p++)
 		send(fd, *p, strlen(*p), MSG_NOSIGNAL);
-	while (s->stay && read(fd, rest, sizeof(rest)) > 0)
+	while (s->manner == STAYS && read(fd, rest, sizeof(rest)) > 0)
 		;
 	return NULL;
 }
 
-static void start_server(struct server *s, const char *const *pieces, bool stay)
+static void start_server(struct server *s, const char *const *pieces, int manner)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
-	*s = (struct server){.dir = "/tmp/kymo-test-XXXXXX", .pieces = pieces, .stay = stay};
+	*s = (struct server){.dir = "/tmp/kymo-test-XXXXXX", .pieces = pieces, .manner = manner};
 	assert_non_null(mkdtemp(s->dir));
 	snprintf(s->path, sizeof(s->path), "%s/control.sock", s->dir);
 	strcpy(addr.sun_path, s->path);
@@ -73,7 +77,7 @@ static int call_once(struct server *s, const struct kymo_value *params, struct k
 
 	assert_int_equal(kymo_ctl_open(s->dir, &ctl), 0);
 	assert_string_equal(kymo_ctl_rundir(ctl), s->dir);
-	kymo_ctl_set_timeout(ctl, s->stay ? 50 : 10000);
+	kymo_ctl_set_timeout(ctl, s->manner == STAYS ? 50 : 10000);
 	r = kymo_ctl_call(ctl, "hello", params, reply);
 	/* after an error the connection is unusable, and reports it */
 	if (r < 0)
@@ -95,7 +99,7 @@ static void test_call(void **state)
 	kymo_value_add_string(params, "patterns", "y");
 	kymo_value_set_u64(params, "size", 7);
 	kymo_value_set_bool(params, "all", 1);
-	start_server(&s, pieces, false);
+	start_server(&s, pieces, LEAVES);
 	assert_int_equal(call_once(&s, params, &reply), 0);
 	assert_string_equal(s.request,
 		"{\"command\":\"hello\",\"session\":\"a \\\"b\\\"\\n\",\"patterns\":[\"x\",\"y\"],"
@@ -113,7 +117,7 @@ static void test_refusal(void **state)
 	struct kymo_value *reply = NULL;
 	struct server s;
 
-	start_server(&s, pieces, false);
+	start_server(&s, pieces, LEAVES);
 	assert_int_equal(call_once(&s, NULL, &reply), 0);
 	assert_false(kymo_reply_ok(reply));
 	assert_string_equal(kymo_reply_code(reply), "busy");
@@ -121,12 +125,29 @@ static void test_refusal(void **state)
 	kymo_value_free(reply);
 }
 
-static void fails(const char *const *pieces, bool stay, int error)
+/* A daemon that has no room for the client says so, and closes the connection. */
+static void test_refusal_of_client(void **state)
+{
+	static const char *const pieces[] = {"{\"ok\":false,\"code\":\"busy\"}\n", NULL};
+	struct kymo_value *reply = NULL;
+	struct kymo_ctl *ctl = NULL;
+	struct server s;
+
+	start_server(&s, pieces, READS_NOTHING);
+	assert_int_equal(kymo_ctl_open(s.dir, &ctl), 0);
+	end_server(&s);
+	assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, &reply), 0);
+	assert_string_equal(kymo_reply_code(reply), "busy");
+	kymo_value_free(reply);
+	kymo_ctl_close(ctl);
+}
+
+static void fails(const char *const *pieces, int manner, int error)
 {
 	struct kymo_value *reply = NULL;
 	struct server s;
 
-	start_server(&s, pieces, stay);
+	start_server(&s, pieces, manner);
 	assert_int_equal(call_once(&s, NULL, &reply), error);
 	assert_null(reply);
 }
@@ -137,12 +158,12 @@ static void test_bad_replies(void **state)
 				 *const empty[] = {"\n", NULL},
 				 *const cut[] = {"{\"ok\":true", NULL};
 
-	fails(garbage, false, -EPROTO);
-	fails(list, false, -EPROTO);
-	fails(empty, false, -EPROTO);
-	fails(cut, false, -EPIPE);
-	fails(NULL, false, -EPIPE);
-	fails(cut, true, -ETIMEDOUT);
+	fails(garbage, LEAVES, -EPROTO);
+	fails(list, LEAVES, -EPROTO);
+	fails(empty, LEAVES, -EPROTO);
+	fails(cut, LEAVES, -EPIPE);
+	fails(NULL, LEAVES, -EPIPE);
+	fails(cut, STAYS, -ETIMEDOUT);
 }
 
 static void test_too_long(void **state)
@@ -154,7 +175,7 @@ static void test_too_long(void **state)
 
 	memset(text, 'x', len);
 	kymo_value_set_string(params, "session", text);
-	start_server(&s, NULL, true);
+	start_server(&s, NULL, STAYS);
 	assert_int_equal(call_once(&s, params, &reply), -EMSGSIZE);
 	kymo_value_free(params);
 	free(text);
@@ -173,7 +194,7 @@ static void test_reopen(void **state)
 	memset(part, 'x', 1u << 20);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(endless) - 1; i++)
 		endless[i] = part;
-	start_server(&s, endless, false);
+	start_server(&s, endless, LEAVES);
 	assert_int_equal(kymo_ctl_open(s.dir, &ctl), 0);
 	assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, &reply), -EMSGSIZE);
 	pthread_join(s.thread, NULL);
@@ -233,6 +254,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_refusal),
+		cmocka_unit_test(test_refusal_of_client),
 		cmocka_unit_test(test_bad_replies),
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_reopen),
