@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Writes CTF traces from lists of events, and makes up programs from seeds."""
 import math
+import operator
 import os
 import random
 import struct
@@ -62,19 +63,36 @@ def packed(value):
     return value.encode() + b"\0" if isinstance(value, str) else struct.pack("<q", value)
 
 
+class Packer:
+    """Packs the events of a stream that have the same name and the same types of fields."""
+
+    def __init__(self, number, types):
+        self.head = struct.Struct("<IQ")
+        self.number = number
+        if "string" in types:
+            self.fields = lambda *values: b"".join(map(packed, values))
+        else:
+            self.fields = struct.Struct("<" + "".join("d" if t == "f64" else "q" for t in types)).pack
+
+    def pack(self, event, thread):
+        return self.head.pack(self.number, event.ns) + thread + self.fields(*event.fields.values())
+
+
 def write(path, events, packet=4096, lost=()):
     """lost: (ns, cpu, n): n discarded events, counted from the packet that ends at ns or later."""
     os.makedirs(path)
     classes, files = {}, {}
-    for e in sorted(events, key=lambda e: e.ns):
+    packers, threads = {}, {None: b""}
+    for e in sorted(events, key=operator.attrgetter("ns")):
         stream = 1 if e.thread is None else 0
-        shape = (stream, e.name, tuple((k, type_of(v)) for k, v in e.fields.items()))
-        number = classes.setdefault(shape, len(classes))
-        body = struct.pack("<IQ", number, e.ns)
-        if e.thread is not None:
-            body += struct.pack("<II", e.thread[0], e.thread[1]) + packed(e.thread[2])
-        body += b"".join(packed(v) for v in e.fields.values())
-        files.setdefault((stream, e.cpu), []).append((e.ns, body))
+        key = (stream, e.name, *e.fields, *map(type, e.fields.values()))
+        if key not in packers:
+            types = [type_of(v) for v in e.fields.values()]
+            number = classes.setdefault((stream, e.name, tuple(zip(e.fields, types))), len(classes))
+            packers[key] = Packer(number, types)
+        if e.thread not in threads:
+            threads[e.thread] = struct.pack("<II", *e.thread[:2]) + packed(e.thread[2])
+        files.setdefault((stream, e.cpu), []).append((e.ns, packers[key].pack(e, threads[e.thread])))
     with open(os.path.join(path, "metadata"), "w") as f:
         f.write(HEAD + STREAM % (0, USER) + STREAM % (1, ""))
         for (stream, name, fields), number in classes.items():
