@@ -161,6 +161,54 @@ static void test_number(void **state)
 	assert_int_equal(ky_desc_check(encode_with_fields(outer), NULL), 0);
 }
 
+/* A label without a value has the one behind the previous label's. */
+static void test_values_of_labels(void **state)
+{
+	static const struct kymo_enum_label labels[] = {{"first", KYMO_LABEL_AUTO}, {"one", 1, 1},
+		{"behind", KYMO_LABEL_AUTO}, {"to zero", (uint64_t)-5, 0},
+		{"last", KYMO_LABEL_AUTO}};
+	static const uint64_t wanted[][2] = {{0, 0}, {1, 1}, {2, 2}, {(uint64_t)-5, 0}, {1, 1}};
+	static const struct kymo_enum_type type = {"e", labels, KY_ARRAY_SIZE(labels), 1};
+	static const struct kymo_field fields[] = {{KYMO_FIELD_ENUM, 0, 4, 0, 0, "e", &type}, {0}};
+	struct kymo_enum_label label;
+	struct ky_desc d;
+	struct ky_field f;
+
+	(void)state;
+	ky_desc_open(&d, encode_with_fields(fields));
+	assert_true(ky_desc_next_field(&d, &f));
+	for (size_t i = 0; i < KY_ARRAY_SIZE(labels); i++) {
+		assert_true(ky_field_next_label(&f, &label));
+		assert_string_equal(label.label, labels[i].label);
+		assert_true(label.lo == wanted[i][0] && label.hi == wanted[i][1]);
+	}
+	assert_false(ky_field_next_label(&f, &label));
+}
+
+/* "provider:name" has at most KY_NAME_MAX bytes. */
+static void test_length_of_names(void **state)
+{
+	static const struct kymo_field none[] = {{0}};
+	char name[KY_NAME_MAX];
+
+	(void)state;
+	for (size_t len = KY_NAME_MAX - 3; len <= KY_NAME_MAX - 2; len++) {
+		const struct kymo_event e = {
+			.size = sizeof(e), .provider = "pr", .name = name, .fields = none};
+		struct ky_writer w = {.buf = bytes, .cap = sizeof(bytes)};
+		const char *why = "nothing";
+
+		memset(name, 'n', len);
+		name[len] = '\0';
+		ky_desc_encode(&w, &e);
+		ky_desc_check((struct ky_bytes){bytes, (uint32_t)w.len}, &why);
+		assert_string_equal(why,
+			len == KY_NAME_MAX - 3
+				? "nothing"
+				: "the names of provider and event are longer than 254 characters together");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +218,8 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_values_of_labels),
+		cmocka_unit_test(test_length_of_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
