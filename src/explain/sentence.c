@@ -95,17 +95,34 @@ static void put_ends(struct ky_buf *b, const struct ky_explain *x, const struct 
 	put_event(b, x, way->b, false);
 }
 
+static bool is_in_same(const struct ky_explain *x, const struct ky_component *o)
+{
+	const struct ky_component *parent = o->parent ? ky_component_of(x, o->parent) : NULL;
+
+	return parent && o->kind == KY_PART_SPAN && parent->kind == KY_PART_SPAN &&
+	       o->a == parent->a;
+}
+
 void ky_sentence_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
 {
 	const struct ky_component *o = ky_component_of(x, c);
+	unsigned n = 1; /* of that name, each in the one before */
 	size_t before;
 
+	while (o->depth > skip && is_in_same(x, o)) {
+		o = ky_component_of(x, o->parent);
+		n++;
+	}
 	if (o->parent)
 		ky_sentence_path(b, x, o->parent, skip);
 	if (o->kind != KY_PART_SPAN || o->depth < skip)
 		return;
 	before = b->len;
 	ky_buf_printf(b, "%s%s", before && b->data[before - 1] != ' ' ? ";" : "", name_of(x, o->a));
+	if (n > 2)
+		ky_buf_printf(b, " (%u nested)", n);
+	else if (n > 1)
+		ky_buf_printf(b, ";%s", name_of(x, o->a));
 }
 
 /* The path of a component, as a text of its own. Long recursions are cut. */

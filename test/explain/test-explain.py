@@ -306,6 +306,20 @@ def test_two_usual_places():
     check(Program(68, n=900).make(work), "db:query itself takes ", "db:commit itself takes ")
 
 
+def test_recursion():
+    """The name of a span that calls itself comes once, with the number of calls."""
+    def work(p, i, f):
+        depth = 30 if p.r.random() < .06 else 2
+        for _ in range(depth):
+            p.begin("fs:dir")
+            p.spend(2)
+        p.spend(900 if depth > 2 else 10)
+        for _ in range(depth):
+            p.end("fs:dir")
+    first = kymo("explain", Program(156, n=700).make(work), "--span=shop:checkout").splitlines()[0]
+    assert "it runs fs:dir (3 nested), which " in first and first.count("fs:dir") == 1, first
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
