@@ -62,6 +62,10 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 			e->question.span, path);
 	else if (v->n_unfinished || v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
+	else if (v->n_instant)
+		snprintf(why, why_size,
+			"each %s in %s ends at the time at which it begins: the clock is too coarse",
+			e->question.span, path);
 	else
 		snprintf(why, why_size, "no %s ended in %s", e->question.span, path);
 	return KY_EXPLAIN_E_SPAN;

@@ -279,6 +279,8 @@ def test_instant():
     out = explain(path, "app:short")
     assert (out["count"], out["left_out"]["instant"]) == (50, 50), out
     assert "50 shorter than 1 ns left out" in kymo("explain", path, "--span=app:short")
+    path = new_trace([traces.Event(1000 + i // 2, "app:tick_" + ("end" if i % 2 else "begin"), 0, thread, span_tid=200) for i in range(90)])
+    assert "each app:tick in %s ends at the time at which it begins" % path in kymo("explain", path, "--span=app:tick", code=1)
 
 
 def test_usual_place_and_another():
