@@ -23,8 +23,9 @@ struct ky_kthread {
 
 struct ky_kthreads {
 	struct ky_kthread *v;
-	/* learns of new threads, before one is unknown; may be NULL */
+	/* learns of new threads and names; may be NULL */
 	void (*update)(struct ky_kthreads *t);
+	bool is_current; /* was updated since the events that are read now were recorded */
 };
 
 static inline const struct ky_kthread *ky_kthread_known(const struct ky_kthreads *t, int32_t tid)
@@ -35,11 +36,9 @@ static inline const struct ky_kthread *ky_kthread_known(const struct ky_kthreads
 /* Returns the thread's entry, or NULL if it is not known. */
 static inline const struct ky_kthread *ky_kthread_find(struct ky_kthreads *t, int32_t tid)
 {
-	const struct ky_kthread *known = ky_kthread_known(t, tid);
-
-	if (ky_likely(known) || !tid || !t->update)
-		return known;
-	t->update(t);
+	if (ky_unlikely(!t->is_current) && t->update)
+		t->update(t);
+	t->is_current = true;
 	return ky_kthread_known(t, tid);
 }
 

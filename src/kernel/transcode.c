@@ -691,6 +691,7 @@ uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_
 	bool done;
 
 	current.t = t;
+	t->threads->is_current = false;
 	current.cpu = cpu;
 	current.behind = (struct ky_kwalk){0};
 	if (!ky_kwalk_open(&w, page, size)) {

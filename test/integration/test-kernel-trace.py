@@ -285,6 +285,32 @@ def test_names(k):
     equal([pair for pair in ours if pair[0] != pair[1]], [], "names that are not those of the moment")
 
 
+def test_names_of_short_threads(k):
+    """Threads that change their names and exit while the consumer reads."""
+    need_tracefs()
+    k.start_daemon()
+    out = k.top / "trace"
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", "sched_process_exit")
+    k.kymo("add-context", "-k", "-t", "procname,pid")
+    k.kymo("start")
+    script = """
+import ctypes, threading
+prctl = ctypes.CDLL(None).prctl
+for i in range(10000):
+    thread = threading.Thread(target=prctl, args=(15, b"short-%d" % i))
+    thread.start()
+    thread.join()
+"""
+    subprocess.run(["python3", "-S", "-c", script], check=True)
+    k.kymo("destroy")
+    lines = k.kymo("view", "--json", "-e", "sched_process_exit", out).stdout.splitlines()
+    ours = [e for e in map(json.loads, lines) if e["fields"]["comm"].startswith("short-")]
+    equal(len(ours), 10000, "threads")
+    equal([e for e in ours if e["context"]["procname"] != e["fields"]["comm"]], [], "threads with another name")
+    equal({e["context"]["pid"] for e in ours}, {ours[0]["context"]["pid"]}, "processes")
+
+
 def test_kernel_symbols(k):
     """
     The trace has the kernel's functions of its stacks, so they are named where another kernel runs:

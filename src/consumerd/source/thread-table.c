@@ -18,7 +18,7 @@ int thread_table_init(struct thread_table *t, uint32_t n_cpus)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	*t = (struct thread_table){
-		.threads = {v == MAP_FAILED ? NULL : v, update}, .n_cpus = n_cpus};
+		.threads = {.v = v == MAP_FAILED ? NULL : v, .update = update}, .n_cpus = n_cpus};
 	t->fds = malloc(n_cpus * sizeof(*t->fds));
 	if (!t->threads.v || !t->fds)
 		return -ENOMEM;
