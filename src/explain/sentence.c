@@ -528,7 +528,7 @@ static void say_child(struct ky_buf *b, const struct ky_explain *x, const struct
 	ky_buf_puts(b, " for a child process to end");
 	if (w->names[0] && !is_tracer)
 		ky_buf_printf(b, " (%s)", name_of(x, w->names[0]));
-	if (w->span) {
+	if (w->span && !is_tracer) {
 		ky_buf_puts(b, ", which is ");
 		put_doing(b, x, w);
 		ky_buf_puts(b, " meanwhile");

@@ -1140,6 +1140,8 @@ def wait_in_call(p, name, us, waker=None):
     p.switch(tid, 0, 1, "idle")
     if waker:
         p.kernel("sched_switch", 12, prev_tid=0, prev_state=0, next_tid=801, next_comm=waker)
+        if waker == "kymo-listener":
+            p.kernel("syscall_entry_poll", 12, fd=3)
     p.spend(us)
     p.kernel("sched_waking", 12 if waker else 0, tid=tid, in_interrupt=0 if waker else 1)
     if waker:
@@ -1161,9 +1163,10 @@ def test_calls_that_wait():
     for name, text in (("clock_nanosleep", "it sleeps in shop:checkout;clock_nanosleep() (100 %"),
                        ("fdatasync", "it waits in shop:checkout;fdatasync() for the disk (100 %"),
                        ("fsync", "it waits in shop:checkout;fsync() for the disk until thread 801 (kworker/0:1) wakes it (100 %"),
+                       ("waitid", "it waits in shop:checkout;waitid() for a child process to end (100 %"),
                        ("wait4", "it waits in shop:checkout;wait4() for a child process to end (100 %"),
                        ("poll", "it waits in shop:checkout;poll() for a timer, the network or another device (100 %")):
-        waker = "kworker/0:1" if "kworker" in text else None
+        waker = {"fsync": "kworker/0:1", "waitid": "kymo-listener"}.get(name)
         check(with_kernel(81, lambda p, i, f: wait_in_call(p, name, 900 if p.r.random() < .06 else 3, waker)), text)
 
 
