@@ -15,6 +15,7 @@
 
 #define NEAR_MAX	   256 /* names that a suggestion is chosen from */
 #define FIRST_EVENT_NAP_MS 100
+#define CURRENT_TIMEOUT_MS 2000
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
 {
@@ -87,6 +88,31 @@ static int find_newest(
 	return r;
 }
 
+/*
+ * The current session may write to any place: returns true, and stores its trace, if that is newer
+ * than the one at path, or if there is none (found < 0). A daemon that does not answer soon has no
+ * say.
+ */
+static bool prefer_current(char path[PATH_MAX], int found)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	struct stat own, other;
+	const char *output;
+
+	if (!params || kymo_ctl_open(NULL, &ctl) < 0)
+		return false;
+	kymo_ctl_set_timeout(ctl, CURRENT_TIMEOUT_MS);
+	if (kymo_ctl_call(ctl, "status", params, &reply) < 0 || !kymo_reply_ok(reply))
+		return false;
+	output = kymo_value_string(kymo_value_get(kymo_value_get(reply, "session"), "output"));
+	if (!*output || !has_entries(AT_FDCWD, output) || stat(output, &own) < 0 ||
+		(found >= 0 && !stat(path, &other) && !is_newer(&own.st_mtim, &other.st_mtim)))
+		return false;
+	snprintf(path, PATH_MAX, "%s", output);
+	return true;
+}
+
 static int find_default(struct cli *cli, char path[PATH_MAX])
 {
 	char traces[PATH_MAX], empty[NAME_MAX + 1];
@@ -96,6 +122,8 @@ static int find_default(struct cli *cli, char path[PATH_MAX])
 		return cli_fail(cli, "not-found",
 			"no trace is named, and neither KYMO_HOME nor HOME, where traces would be, is set");
 	r = find_newest(path, PATH_MAX, traces, NULL, empty);
+	if (prefer_current(path, r))
+		return CLI_OK;
 	if (r == -ENOENT)
 		return cli_fail(cli, "not-found",
 			"there is no trace in %s: name one, or make one with 'kymo record'",

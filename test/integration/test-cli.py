@@ -445,6 +445,23 @@ def test_session_without_rules(k):
     check("note" not in k.kymo("start").stdout, "a note in spite of a rule")
 
 
+def test_newest_elsewhere(k):
+    """Without a name, readers take the current session's trace if that is newer, also elsewhere."""
+    emit = kymotest.APPS / "emit"
+
+    k.start_daemon()
+    k.kymo("record", "-o", k.traces / "earlier", "--", emit, "-n", 3)
+    k.kymo("create", "s", "-o", k.top / "elsewhere")
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    equal(len(k.kymo("view").stdout.splitlines()), 3, "events before the session has a trace")
+    k.run([emit, "-n", 5])
+    k.kymo("stop")
+    equal(len(k.kymo("view").stdout.splitlines()), 5, "events of the current session")
+    k.kymo("record", "-o", k.traces / "later", "--", emit, "-n", 7)
+    equal(len(k.kymo("view").stdout.splitlines()), 7, "events of a trace that is newer")
+
+
 def test_losses(k):
     """The command reports discarded events, with the remedy."""
     k.start_daemon()
