@@ -69,10 +69,11 @@ class Packer:
     def __init__(self, number, types):
         self.head = struct.Struct("<IQ")
         self.number = number
-        if "string" in types:
-            self.fields = lambda *values: b"".join(map(packed, values))
+        codes = {"i64": "q", "x64": "q", "f64": "d"}
+        if all(t in codes for t in types):
+            self.fields = struct.Struct("<" + "".join(codes[t] for t in types)).pack
         else:
-            self.fields = struct.Struct("<" + "".join("d" if t == "f64" else "q" for t in types)).pack
+            self.fields = lambda *values: b"".join(map(packed, values))
 
     def pack(self, event, thread):
         return self.head.pack(self.number, event.ns) + thread + self.fields(*event.fields.values())
