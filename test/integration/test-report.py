@@ -487,11 +487,11 @@ def test_paper(k):
     no list of all events.
     """
     page, _ = make_page(k, make_trace(k))
-    with Browser(k) as browser:
+    with Browser(k, "--window-size=1300,800", "--force-device-scale-factor=1.5") as browser:
         opened(k, browser, page)
         browser.call("Emulation.setEmulatedMedia", browser.session, features=[{"name": "prefers-color-scheme", "value": "dark"}])
-        browser.call("Emulation.setDeviceMetricsOverride", browser.session, width=1300, height=800, deviceScaleFactor=1.5, mobile=False)
-        wait_for(lambda: browser.js("dark && [W, canvas.width, flame.width / flame.offsetWidth]") == [1300, 1950, 1.5], "a fine dark screen")
+        wait_for(lambda: browser.js("dark"), "dark colours")
+        equal(browser.js("[W, canvas.width, flame.width / flame.offsetWidth]"), [1300, 1950, 1.5], "width, pixels, density of the flame graph")
         browser.js(PRINTED)
         pdf = base64.b64decode(browser.call("Page.printToPDF", browser.session)["data"])
         equal(browser.js("printed"), [False, 980, 2, 0, 0, [255, 255, 255]], "dark, width, density, hidden columns, height of the list, colour")

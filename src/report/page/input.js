@@ -336,6 +336,13 @@ function restyled() {
 	draw();
 }
 matchMedia('(prefers-color-scheme:dark)').addEventListener('change', restyled);
+/* The window may come to a screen of another density, at the same size. */
+(function watchDensity() {
+	matchMedia(`(resolution:${devicePixelRatio}dppx)`).addEventListener('change', () => {
+		watchDensity();
+		restyled();
+	}, {once: true});
+})();
 /* On paper: light, as wide as a sheet, without what can only be clicked. */
 onbeforeprint = onafterprint = e => {
 	document.documentElement.classList.toggle('print', e.type === 'beforeprint');
