@@ -23,9 +23,9 @@ struct ky_kthread {
 
 struct ky_kthreads {
 	struct ky_kthread *v;
-	/* learns of new threads and names; may be NULL */
+	/* learns of new threads and names, and sets `until`; may be NULL */
 	void (*update)(struct ky_kthreads *t);
-	bool is_current; /* was updated since the events that are read now were recorded */
+	uint64_t until; /* what was recorded before this clock is known */
 };
 
 static inline const struct ky_kthread *ky_kthread_known(const struct ky_kthreads *t, int32_t tid)
@@ -33,19 +33,19 @@ static inline const struct ky_kthread *ky_kthread_known(const struct ky_kthreads
 	return (uint32_t)tid < KY_KTHREADS && t->v[tid].pid ? &t->v[tid] : NULL;
 }
 
-/* Returns the thread's entry, or NULL if it is not known. */
-static inline const struct ky_kthread *ky_kthread_find(struct ky_kthreads *t, int32_t tid)
+/* Returns the entry of a thread of an event with this clock, or NULL if it is not known. */
+static inline const struct ky_kthread *ky_kthread_find(
+	struct ky_kthreads *t, int32_t tid, uint64_t ts)
 {
-	if (ky_unlikely(!t->is_current) && t->update)
+	if (ky_unlikely(ts >= t->until) && t->update)
 		t->update(t);
-	t->is_current = true;
 	return ky_kthread_known(t, tid);
 }
 
 /* Returns the thread's process; the thread itself if that is not known. */
-static inline int32_t ky_kthread_process(struct ky_kthreads *t, int32_t tid)
+static inline int32_t ky_kthread_process(struct ky_kthreads *t, int32_t tid, uint64_t ts)
 {
-	const struct ky_kthread *known = ky_kthread_find(t, tid);
+	const struct ky_kthread *known = ky_kthread_find(t, tid, ts);
 	int32_t pid;
 
 	if (!known)

@@ -218,15 +218,15 @@ static int32_t thread_of(const uint8_t *data, uint32_t offset)
 	return (int32_t)ky_load32(data + offset);
 }
 
-static int32_t process_of(int32_t tid)
+static int32_t process_of(int32_t tid, uint64_t ts)
 {
-	return ky_kthread_process(current.t->threads, tid);
+	return ky_kthread_process(current.t->threads, tid, ts);
 }
 
 /* Each CPU has an idle thread, all with number 0. */
 static void name_of(char name[NAME_SIZE], int32_t tid, uint64_t ts)
 {
-	const struct ky_kthread *known = ky_kthread_find(current.t->threads, tid);
+	const struct ky_kthread *known = ky_kthread_find(current.t->threads, tid, ts);
 
 	memset(name, 0, NAME_SIZE);
 	if (known)
@@ -243,7 +243,7 @@ static bool tid_number(const void *argument, enum ky_filter_type type, uint64_t 
 
 static bool pid_number(const void *argument, enum ky_filter_type type, uint64_t *ret_bits)
 {
-	*ret_bits = (uint64_t)(int64_t)process_of(thread_of(current.data, 4));
+	*ret_bits = (uint64_t)(int64_t)process_of(thread_of(current.data, 4), current.ts);
 	return true;
 }
 
@@ -512,7 +512,7 @@ static uint8_t *run_steps(const struct ky_kstep *s, const struct ky_kwalk *w, co
 			out = put_sequence(out, from, n, (uint32_t)s->len);
 			break;
 		case KY_KOP_TGID:
-			n = (uint32_t)process_of(thread_of(data, s->offset));
+			n = (uint32_t)process_of(thread_of(data, s->offset), w->ts);
 			out = put_word(out, n);
 			break;
 		case KY_KOP_PROCNAME:
@@ -691,7 +691,6 @@ uint8_t *ky_ktranscode(struct ky_ktranscoder *t, struct ky_kplace *place, uint8_
 	bool done;
 
 	current.t = t;
-	t->threads->is_current = false;
 	current.cpu = cpu;
 	current.behind = (struct ky_kwalk){0};
 	if (!ky_kwalk_open(&w, page, size)) {

@@ -322,7 +322,7 @@ int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *pack
 
 /* --- times that heads do not have --- */
 
-/* Goes to where reading of times goes on: to the last packet, if its head says when it begins. */
+/* Goes to the first event whose time was not read: in the last packet, if heads have a begin. */
 static void go_to_unread(struct ky_walk *w)
 {
 	const struct ky_stream *s = w->stream;

@@ -111,7 +111,7 @@ struct ky_stream {
 	uint32_t last_file;
 	uint64_t last_offset;
 	uint64_t last_begin, last_end; /* the highest clocks so far */
-	/* where reading of events' times goes on, and the clock and n_packets there */
+	/* up to here the times of events were read: the next place, its clock, and n_packets */
 	size_t times_file;
 	uint64_t times_offset, times_clock, times_packets;
 	/* between these clocks, packets overlap or go back in time; disorder_end is 0: nowhere */

@@ -313,7 +313,7 @@ int ftrace_new(const struct ky_cons_kernel_set *m, int memory_fd, struct source_
 	f->cpus = calloc(m->n_cpus, sizeof(*f->cpus));
 	for (uint32_t i = 0; f->cpus && i < m->n_cpus; i++)
 		f->cpus[i].raw = f->cpus[i].stats = -1;
-	ret = thread_table_init(&f->threads, m->n_cpus);
+	ret = thread_table_init(&f->threads, m->n_cpus, m->clock);
 	if (!ret)
 		ret = ky_ktranscoder_init(&f->transcoder, &f->threads.threads);
 	if (!ret)

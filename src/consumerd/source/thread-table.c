@@ -3,22 +3,29 @@
 
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "kernel/page.h"
 
 #define CLONE_THREAD 0x10000u
 
+/* Reads all that the instance has recorded. */
 static void update(struct ky_kthreads *threads)
 {
-	thread_table_update(ky_container_of(threads, struct thread_table, threads));
+	struct thread_table *t = ky_container_of(threads, struct thread_table, threads);
+
+	threads->until = ky_clock_read(t->clock);
+	for (uint32_t i = 0; i < t->n_cpus; i++)
+		thread_table_read(t, i);
 }
 
-int thread_table_init(struct thread_table *t, uint32_t n_cpus)
+int thread_table_init(struct thread_table *t, uint32_t n_cpus, uint32_t clock)
 {
 	void *v = mmap(NULL, KY_KTHREADS * sizeof(*t->threads.v), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	*t = (struct thread_table){
-		.threads = {.v = v == MAP_FAILED ? NULL : v, .update = update}, .n_cpus = n_cpus};
+	*t = (struct thread_table){.threads = {.v = v == MAP_FAILED ? NULL : v, .update = update},
+		.n_cpus = n_cpus,
+		.clock = clock};
 	t->fds = malloc(n_cpus * sizeof(*t->fds));
 	if (!t->threads.v || !t->fds)
 		return -ENOMEM;
@@ -148,10 +155,4 @@ void thread_table_read(struct thread_table *t, uint32_t cpu)
 {
 	while (t->page && t->fds[cpu] >= 0 && read(t->fds[cpu], t->page, t->subbuf_size) > 0)
 		walk_page(t);
-}
-
-void thread_table_update(struct thread_table *t)
-{
-	for (uint32_t i = 0; i < t->n_cpus; i++)
-		thread_table_read(t, i);
 }

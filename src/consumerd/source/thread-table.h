@@ -20,11 +20,12 @@ struct thread_table {
 	uint32_t subbuf_size;
 	int *fds; /* owned array, borrowed descriptors: trace_pipe_raw of each CPU; -1: none */
 	uint32_t n_cpus;
+	uint32_t clock;		  /* enum ky_clock: of the records */
 	struct ky_kmarker marker; /* the last one; the owner clears it */
 };
 
 /* Returns 0 or -ENOMEM. */
-int thread_table_init(struct thread_table *t, uint32_t n_cpus);
+int thread_table_init(struct thread_table *t, uint32_t n_cpus, uint32_t clock);
 void thread_table_deinit(struct thread_table *t);
 /* Sets what the instance's records are like. Returns 0, -EBADMSG or -ENOMEM. */
 int thread_table_describe(struct thread_table *t, uint32_t subbuf_size, struct ky_bytes tasks);
@@ -32,7 +33,5 @@ int thread_table_describe(struct thread_table *t, uint32_t subbuf_size, struct k
 int thread_table_add(struct thread_table *t, struct ky_bytes threads);
 /* Reads what the instance has recorded on a CPU: often enough, so that its buffer never fills. */
 void thread_table_read(struct thread_table *t, uint32_t cpu);
-/* Reads all that it has recorded. */
-void thread_table_update(struct thread_table *t);
 
 #endif
