@@ -155,8 +155,8 @@ void ky_hook_switch(struct ky_hook *hook, bool on)
 	uint32_t n = on ? hook->set->geo.n_rings : 0, n_short = has_short_writers(hook) ? n : 0;
 
 	/*
-	 * `active` is never set without rings: a writer that finds no ring checks `active` to see
-	 * whether that is a loss. Release: any thread that sees the hook on also sees its other
+	 * `active` is not set here without rings: a writer that finds no ring checks `active` to
+	 * see whether that is a loss. Release: any thread that sees the hook on also sees its other
 	 * members. Sequentially consistent: for enter_set.
 	 */
 	if (!on)
@@ -174,11 +174,15 @@ static void leave_set(struct ky_set *set)
 	__atomic_fetch_sub(&set->users, 1, __ATOMIC_RELEASE);
 }
 
-/* Returns true while the hook still records into this set. */
+/*
+ * Returns true while the hook still records into this set. An active hook without rings only leads
+ * to its heir.
+ */
 static bool leads_to(const struct ky_hook *hook, const struct ky_set *set)
 {
 	/* Sequentially consistent: see enter_set. */
 	return __atomic_load_n(&hook->active, __ATOMIC_SEQ_CST) &&
+	       __atomic_load_n(&hook->n_rings, __ATOMIC_RELAXED) &&
 	       __atomic_load_n(&hook->set, __ATOMIC_RELAXED) == set;
 }
 

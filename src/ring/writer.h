@@ -95,8 +95,9 @@ struct ky_hook {
 	uint64_t retired_ns;  /* for the tracer: when it was mapped last */
 	/*
 	 * The hook that records in place of this one, if the event got another identifier or
-	 * contexts while it was recorded; else NULL. It is in no event's list. It is set before
-	 * `special` becomes the function that records into it.
+	 * contexts while it was recorded; else NULL. It is in no event's list: its `next` is a heir
+	 * that was used earlier. It is set before `special` becomes the function that records into
+	 * it.
 	 */
 	struct ky_hook *heir;
 } __attribute__((aligned(64)));

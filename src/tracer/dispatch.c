@@ -84,7 +84,7 @@ void tracer_lose_only(const struct tracer_mask *only, struct ky_hook *hook)
 {
 	for (; hook; hook = hook->next)
 		if (hook->active && is_in(only, hook->set))
-			ky_record_lost(hook, KY_LOST_TOO_BIG);
+			ky_record_lost(hook->heir ? hook->heir : hook, KY_LOST_TOO_BIG);
 }
 
 bool tracer_leads_into(const struct ky_hook *hook, const struct tracer_mask *only)

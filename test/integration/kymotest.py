@@ -1037,6 +1037,12 @@ def fixed(size):
     return lambda event, payload, offset: size
 
 
+def private_mib(pid):
+    """Returns the process's memory that no file backs."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+)", status)[1]) / 1024
+
+
 def check_counts(k, trace, emitted):
     """
     Checks that recorded + discarded = emitted, and that the three readers agree on both; returns

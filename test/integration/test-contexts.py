@@ -429,6 +429,35 @@ def test_known_events_at_once(k):
     equal(read(k, trace)[-1][1].keys(), {"vpid"}, "after the next start")
 
 
+def test_late_in_each_session(k):
+    """
+    One session after the other gets its context while it records: each has all events, with the
+    context or without it, and the memory of the program does not grow.
+    """
+    k.start_daemon()
+    n_sessions = 12
+    app = k.spawn("contexts", *["wait", "kinds", "wait", "kinds"] * n_sessions, "wait")
+    k.expect(app, "ready")
+    for i in range(n_sessions):
+        if i == n_sessions // 2:
+            before = kymotest.private_mib(app.pid)
+        trace = k.record("ctx:kind*", session=f"s{i}")
+        k.let_go(app)
+        k.expect(app, "ready")
+        k.ask("add-context", session=f"s{i}", contexts=["vpid"])
+        k.let_go(app)
+        k.expect(app, "ready")
+        k.kymo("stop", f"s{i}")
+        events = read(k, trace)
+        k.kymo("destroy", f"s{i}")
+        equal([tuple(e[1]) for e in events], [()] * 100 + [("vpid",)] * 100, f"shapes in session {i}")
+        equal([e[2]["i"] for e in events], list(range(100, 200)) * 2, f"values in session {i}")
+    grown = kymotest.private_mib(app.pid) - before
+    check(grown < 1 / 16, f"{n_sessions // 2} sessions took {grown} MiB of the program's memory")
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_while_programs_record(k):
     """
     At full speed, in several threads, with and without a filter: each event is recorded once, with

@@ -65,11 +65,6 @@ def scheduled_ms(pid):
         return [int(word) / 1e6 for word in f.read().split()[:2]]
 
 
-def memory_mib(k):
-    with open(f"/proc/{k.daemon.pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:")) / 1024
-
-
 def costs(k, n):
     """
     Returns what each of n rounds of commands cost the daemon. While the consumer waits for a CPU,
@@ -116,7 +111,7 @@ def check_attack(k, kinds, n_users=3, n_each=100):
         check_served(k)
         check_costs(k)
         check_served(k)
-        check(kymotest.SANITIZED or memory_mib(k) < MEMORY, f"the daemon takes {memory_mib(k):.0f} MiB")
+        check(kymotest.SANITIZED or kymotest.private_mib(k.daemon.pid) < MEMORY, f"the daemon takes {kymotest.private_mib(k.daemon.pid):.0f} MiB")
     check(k.daemon.poll() is None, "the daemon died")
     wait_for(lambda: not ask(k, "list-events", brief=True)["applications"], "the applications to be forgotten")
     ask(k, "destroy", session="s")

@@ -100,11 +100,6 @@ def attack(k, seed, stop, evil, done):
         done[0] += 1
 
 
-def resident_mib(k):
-    with open(f"/proc/{k.daemon.pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:")) / 1024
-
-
 @contextlib.contextmanager
 def attacked(k, *evils):
     """Runs each of these functions in a thread, again and again, until the `with` block ends."""
@@ -262,7 +257,7 @@ def test_nobody_reads(k):
     total. Their requests to be asked again are one while a query is in flight.
     """
     first = start(k)
-    before = resident_mib(k)
+    before = kymotest.private_mib(k.daemon.pid)
     greedy = []
     data = message(NEW_EVENTS, struct.pack("<I", 3))
     for _ in range(420):
@@ -281,7 +276,7 @@ def test_nobody_reads(k):
         check(n < 40, f"no application was dropped, or too few:\n{k.daemon_log()[-1000:]}")
         ask(k, "enable-event", patterns=[f"shop:{n}-{i}-" + "x" * 200 for i in range(20)])
         n += 1
-    grown = resident_mib(k) - before
+    grown = kymotest.private_mib(k.daemon.pid) - before
     check(grown < 100, f"the daemon grew by {grown:.0f} MiB")
     for s in greedy:
         s.close()
@@ -331,7 +326,7 @@ def test_metadata_is_bounded(k):
             program.send(EVENTS, struct.pack("<III", number, 1, 12) + blob(entries))
             n += 12
     check(n > 3000, f"only {n} events")
-    check(SANITIZED or resident_mib(k) < 300, f"the daemon takes {resident_mib(k):.0f} MiB")
+    check(SANITIZED or kymotest.private_mib(k.daemon.pid) < 300, f"the daemon takes {kymotest.private_mib(k.daemon.pid):.0f} MiB")
     ask(k, "create", session="other", output="")
     ask(k, "enable-event", session="other", patterns=["shop:order"])
     good = Program(k, ORDER, name="good")
@@ -517,7 +512,7 @@ def test_left_out_is_bounded(k):
         named = [w for w in warnings if "application evil: 'evil:" in w]
         check(0 < len(named) <= 64, f"{session}: {len(named)} warnings")
         check(all(len(w) < 600 and w.isprintable() for w in named), f"{session}: {named[0][:1000]!r}")
-    check(resident_mib(k) < 40, f"{resident_mib(k)} MiB")
+    check(kymotest.private_mib(k.daemon.pid) < 40, f"{kymotest.private_mib(k.daemon.pid)} MiB")
     for p in crowd:
         p.events = [EMPTY]
         p.send(NEW_EVENTS, struct.pack("<I", 1))

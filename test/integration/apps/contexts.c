@@ -277,6 +277,32 @@ static void wait_line(void)
 		exit(0);
 }
 
+#define KIND(n) kymo_event(ctx, kind##n, kymo_i32(i, 1##n))
+#define FIVE_KINDS(a, b, c, d, e)                                                                  \
+	KIND(a);                                                                                   \
+	KIND(b);                                                                                   \
+	KIND(c);                                                                                   \
+	KIND(d);                                                                                   \
+	KIND(e)
+#define TEN_KINDS(n)                                                                               \
+	FIVE_KINDS(n##0, n##1, n##2, n##3, n##4);                                                  \
+	FIVE_KINDS(n##5, n##6, n##7, n##8, n##9)
+
+/* Emits one event of each of a hundred kinds. */
+static void emit_kinds(void)
+{
+	TEN_KINDS(0);
+	TEN_KINDS(1);
+	TEN_KINDS(2);
+	TEN_KINDS(3);
+	TEN_KINDS(4);
+	TEN_KINDS(5);
+	TEN_KINDS(6);
+	TEN_KINDS(7);
+	TEN_KINDS(8);
+	TEN_KINDS(9);
+}
+
 static void situation(const char *name)
 {
 	if (!strcmp(name, "main"))
@@ -284,6 +310,8 @@ static void situation(const char *name)
 	else if (!strcmp(name, "many"))
 		for (int i = 0; i < 5000; i++)
 			kymo_event(ctx, many, kymo_i32(i, i));
+	else if (!strcmp(name, "kinds"))
+		emit_kinds();
 	else if (!strcmp(name, "name"))
 		prctl(PR_SET_NAME, "renamed"), kymo_contexts_changed(), emit("renamed");
 	else if (!strcmp(name, "name-silently"))
