@@ -44,6 +44,7 @@ struct env {
 	struct ky_job quota_job;
 	struct ky_timer quota_look;    /* at the memory of threads' buffers, */
 	bool quota_looks;	       /* while there are any */
+	uint64_t quota_measured_ns;    /* when the sets' memory was looked at */
 	struct ky_timer surplus_timer; /* surplus.h */
 	struct ky_timer seconds_timer; /* seconds.h */
 };

@@ -39,22 +39,29 @@ static uint64_t need_of(const struct ring_set *set)
 	return g->data_offset + n * g->data_stride;
 }
 
+static uint64_t bytes_of(const struct ring_set *set)
+{
+	return KY_MAX(need_of(set), ring_memory_in_use(&set->memory));
+}
+
+/* Charges the set's user these bytes for the set, and no longer what was charged before. */
+static void charge(struct ring_set *set, uint64_t bytes)
+{
+	set->registry->set_bytes += bytes - set->charged;
+	set->charged = bytes;
+}
+
 static uint64_t sum_of_session(const struct session *s, uid_t uid)
 {
 	const struct registry *r;
 	const struct channel *c;
-	const struct ring_set *set;
 	uint64_t sum = 0;
 
 	ky_list_foreach (r, &s->registries, node)
 		if (r->uid == uid)
-			sum += r->log_size;
-	ky_list_foreach (c, &s->channels, node) {
+			sum += r->log_size + r->set_bytes;
+	ky_list_foreach (c, &s->channels, node)
 		sum += s->uid == uid ? c->kernel_bytes : 0;
-		ky_list_foreach (set, &c->sets, node)
-			if (set->uid == uid && ring_set_is_made(set))
-				sum += KY_MAX(need_of(set), ring_memory_in_use(&set->memory));
-	}
 	return sum;
 }
 
@@ -68,17 +75,46 @@ static uint64_t sum_of_user(const struct env *e, uid_t uid)
 	return sum;
 }
 
-bool quota_allows(const struct env *e, uid_t uid, uint64_t bytes)
+/* Returns true if programs may take more for the set than what it needs at least. */
+static bool may_need_more(const struct ring_set *set)
 {
-	uint64_t sum = sum_of_user(e, uid);
+	return ring_set_is_made(set) && need_of(set) < set->geometry.total_size;
+}
+
+/* Charges again what may have changed: a system call for each set. */
+static void measure_sets(struct env *e)
+{
+	struct ring_set *set;
+	struct session *s;
+	struct channel *c;
+
+	e->quota_measured_ns = ky_loop_time_ns(&e->loop);
+	ky_list_foreach (s, &e->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (set, &c->sets, node)
+				if (may_need_more(set))
+					charge(set, bytes_of(set));
+}
+
+/* Returns what the user has: some of it as it was at most LOOK_NS ago. */
+static uint64_t recent_sum_of_user(struct env *e, uid_t uid)
+{
+	if (ky_loop_time_ns(&e->loop) - e->quota_measured_ns >= LOOK_NS)
+		measure_sets(e);
+	return sum_of_user(e, uid);
+}
+
+bool quota_allows(struct env *e, uid_t uid, uint64_t bytes)
+{
+	uint64_t sum = recent_sum_of_user(e, uid);
 
 	return sum <= e->user_memory_max && bytes <= e->user_memory_max - sum;
 }
 
 static void set_sized(const struct ring_set *set, uint64_t *max)
 {
-	const struct env *e = set->channel->session->env;
-	uint64_t half = e->user_memory_max / 2, sum = sum_of_user(e, set->uid);
+	struct env *e = set->channel->session->env;
+	uint64_t half = e->user_memory_max / 2, sum = recent_sum_of_user(e, set->uid);
 
 	*max = KY_MIN(*max, (half - KY_MIN(half, sum)) / 8);
 }
@@ -87,7 +123,7 @@ static int set_wanted(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
-	if (sum_of_user(e, set->uid) + need_of(set) <= e->user_memory_max)
+	if (recent_sum_of_user(e, set->uid) + need_of(set) <= e->user_memory_max)
 		return 0;
 	ring_set_set_state(set, SET_WAITING);
 	e->sets_wait = true;
@@ -98,7 +134,10 @@ static void set_freed(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
-	if (e->sets_wait && ring_set_is_made(set))
+	if (!ring_set_is_made(set))
+		return;
+	charge(set, 0);
+	if (e->sets_wait)
 		ky_job_add(&e->loop, &e->quota_job);
 }
 
@@ -140,9 +179,7 @@ static bool may_grow(const struct ring_set *set)
 /* Returns by how much the set has grown beyond what was counted when it was made. */
 static uint64_t growth_of(const struct ring_set *set)
 {
-	uint64_t in_use = ring_memory_in_use(&set->memory);
-
-	return in_use - KY_MIN(in_use, need_of(set));
+	return set->charged - need_of(set);
 }
 
 /* Calls visit(set, data) for each set that may grow. */
@@ -204,6 +241,7 @@ static void look_at_memory(struct ky_timer *t)
 	struct env *e = ky_container_of(t, struct env, quota_look);
 	struct grown g;
 
+	measure_sets(e);
 	for (uint64_t from = 0;; from = g.uid + 1) {
 		g = (struct grown){.from = from, .uid = UINT64_MAX};
 		for_each_growing(e, visit_user, &g);
@@ -224,6 +262,7 @@ void quota_watch(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
+	charge(set, bytes_of(set));
 	if (!may_grow(set) || e->quota_looks)
 		return;
 	e->quota_looks = true;

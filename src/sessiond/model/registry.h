@@ -42,6 +42,7 @@ struct registry {
 	uint8_t uuid[16];
 	int log_fd;
 	uint64_t log_size;
+	uint64_t set_bytes; /* charged for its ring sets (quota.h) */
 	uint64_t n_desc_bytes;
 	uint64_t n_session_bytes; /* its part of what all users have in the session */
 	uint32_t n_streams, n_gaps;

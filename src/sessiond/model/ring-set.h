@@ -67,6 +67,7 @@ struct ring_set {
 	uint64_t tracefile_size; /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
 	struct ring_memory memory;
+	uint64_t charged;	 /* to its user (quota.h) */
 	bool has_surplus;	 /* it is examined for memory that can be given back (surplus.h) */
 	uint64_t *consumed_then; /* of each ring, at the last examination; NULL: there was none */
 	struct ky_htab events;	 /* struct set_event */
