@@ -259,6 +259,38 @@ def test_brought_along(k):
     equal(collections.Counter(e.name for e in read_trace(trace)[0]), {"nolink:event": 1, "second:event": 2}, "events")
 
 
+AUDIT = """
+#include <kymo/tracepoint.h>
+#include <link.h>
+unsigned int la_version(unsigned int version)
+{
+	kymo_event(audit, version);
+	return version;
+}
+unsigned int la_objopen(struct link_map *map, Lmid_t id, uintptr_t *cookie)
+{
+	kymo_event(audit, object, kymo_string(name, map->l_name));
+	return 0;
+}
+"""
+
+
+def test_audit_library(k):
+    """
+    The dynamic linker loads an auditing library (rtld-audit(7)) before it knows the program: both
+    run as they do without events, and are recorded if the library is found.
+    """
+    main = compile_to(k, "main", WORK + MAIN, "-DLINKED", "-ldl")
+    audit = {"LD_AUDIT": str(library(k, "audit", AUDIT))}
+    run_program(k, main, {**NOWHERE, **audit}, "work")
+    k.start_daemon()
+    trace = k.record("audit:*,nolink:event")
+    run_program(k, main, {"LD_LIBRARY_PATH": str(LIBDIR), **audit}, "work")
+    k.kymo("destroy", "s")
+    found = collections.Counter(e.name for e in read_trace(trace)[0])
+    equal((found["audit:version"], found["audit:object"] > 2, found["nolink:event"]), (1, True, 1), "events")
+
+
 def test_static(k):
     """A static program with every header runs; it cannot find a library."""
     k.start_daemon()

@@ -37,7 +37,8 @@ static void *kymo__weak_dlopen(const char *name, int flags)
 	__attribute__((__nothrow__, __weakref__("dlopen")));
 static void *kymo__weak_dlsym(void *library, const char *name)
 	__attribute__((__nothrow__, __weakref__("dlsym")));
-#define KYMO__NOW 2 /* RTLD_NOW */
+#define KYMO__NOW     2	   /* RTLD_NOW */
+#define KYMO__DEFAULT NULL /* RTLD_DEFAULT */
 extern const struct kymo_event *const __start_kymo_events[]
 	__attribute__((__weak__, __visibility__("hidden")));
 extern const struct kymo_event *const __stop_kymo_events[]
@@ -63,12 +64,9 @@ __attribute__((__weak__, __visibility__("hidden"))) void (*kymo__leave)(
  */
 static inline KYMO__QUIET __attribute__((__unused__)) void *kymo__library(void)
 {
-	void *self, *library;
+	void *library;
 
-	if (!kymo__weak_dlopen || !kymo__weak_dlsym)
-		return NULL;
-	self = kymo__weak_dlopen(NULL, KYMO__NOW);
-	if (!self || !kymo__weak_dlsym(self, "malloc"))
+	if (!kymo__weak_dlopen || !kymo__weak_dlsym || !kymo__weak_dlsym(KYMO__DEFAULT, "malloc"))
 		return NULL;
 	library = kymo__weak_dlopen("libkymo.so.0", KYMO__NOW);
 #ifdef KYMO__INSTALLED
