@@ -68,8 +68,13 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 				     !tracer_user_outside(TRACER_OVERFLOW_UID, &outside)));
 }
 
-/* Whether it was reported that a run directory is not trusted. */
+/* Whether it was reported that a run directory is not used, and why. */
 static bool reported[TRACER_N_CONNS] KY_WRITTEN_EARLY;
+
+static bool is_first_report(const struct tracer_conn *conn)
+{
+	return !__atomic_exchange_n(&reported[conn - tracer.conns], true, __ATOMIC_RELAXED);
+}
 
 /*
  * Returns true if files of this user, in conn's run directory, belong to a daemon that may trace
@@ -80,7 +85,7 @@ static bool trusted(const struct tracer_conn *conn, uid_t uid)
 	if (uid == 0 || uid == ky_effective_user() ||
 		(uid == TRACER_OVERFLOW_UID && is_host_daemon(conn)))
 		return true;
-	if (!__atomic_exchange_n(&reported[conn - tracer.conns], true, __ATOMIC_RELAXED))
+	if (is_first_report(conn))
 		tracer_debug(
 			"%s: not used: it is user %u's, neither root's nor this program's (in a container: docs/containers.md)",
 			conn->dir, (unsigned)uid);
@@ -178,14 +183,20 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return fd >= 0 && read_state(conn, fd, ret_state);
 }
 
-/* Returns true if there is anything to connect to or to wait for. A daemon makes the FIFO first. */
-static bool has_rundir(const struct tracer_conn *conn)
+/*
+ * Returns 0 if there is anything to connect to or to wait for, or -errno. A daemon makes the FIFO
+ * first.
+ */
+static int find_rundir(const struct tracer_conn *conn)
 {
 	char path[128];
 	struct stat st;
 
-	return (path_of(conn, KY_RUN_WAKE, path, sizeof(path)) && stat(path, &st) == 0) ||
-	       (path_of(conn, KY_RUN_APP, path, sizeof(path)) && stat(path, &st) == 0);
+	errno = ENOENT;
+	if ((path_of(conn, KY_RUN_WAKE, path, sizeof(path)) && stat(path, &st) == 0) ||
+		(path_of(conn, KY_RUN_APP, path, sizeof(path)) && stat(path, &st) == 0))
+		return 0;
+	return -errno;
 }
 
 bool tracer_conn_has_socket(const struct tracer_conn *conn)
@@ -557,6 +568,14 @@ static int find_daemon(struct tracer_conn *conn)
 	return conn->wake.fd < 0 ? fd : connect_unlocked(conn);
 }
 
+/* The usual errors mean that no daemon runs there. */
+static void report_error(const struct tracer_conn *conn, int error)
+{
+	if (error != -ENOENT && error != -ECONNREFUSED && error != -EAGAIN && is_first_report(conn))
+		tracer_debug("%s: not used: user %u cannot connect to a daemon there: error %d",
+			conn->dir, (unsigned)ky_effective_user(), -error);
+}
+
 void tracer_conn_try(struct tracer_conn *conn)
 {
 	int fd;
@@ -569,7 +588,11 @@ void tracer_conn_try(struct tracer_conn *conn)
 	 * Repeated without a daemon, this makes as few calls as possible: meanwhile the application
 	 * may install a filter that kills the process for one of them.
 	 */
-	fd = conn->retry_ns && !has_rundir(conn) ? -ENOENT : find_daemon(conn);
+	fd = conn->retry_ns ? find_rundir(conn) : 0;
+	if (!fd)
+		fd = find_daemon(conn);
+	if (fd < 0)
+		report_error(conn, fd);
 	conn->socket = tracer_fd_adopt(fd, S_IFSOCK);
 	conn->retry_ns = 0;
 	if (conn->socket.fd >= 0) {

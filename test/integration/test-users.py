@@ -12,6 +12,7 @@ real default directories, and leaves the machine unchanged.
 import argparse
 import contextlib
 import ctypes
+import errno
 import glob
 import json
 import os
@@ -1132,6 +1133,24 @@ def test_user_namespaces(k):
     bob.env["KYMO_HOST_DAEMON"] = "1"
     check("docs/containers.md" not in bob.run("unshare", "-Ur", APP, "-n", 30).stderr, "where bob trusts that daemon")
     end_own(pid)
+
+
+def test_directory_of_another_user(k):
+    """
+    With KYMO_DEBUG, a program says once that it may not enter its run directory. It says nothing if
+    there is no directory.
+    """
+    k.top.chmod(0o755)
+    alice, bob = User(k, "alice"), User(k, "bob")
+    bob.env.update(KYMO_DEBUG="1", KYMO_RUNDIR=str(alice.home / "run"))
+    app = bob.spawn(APP, "-n", 30, "-w")
+    said = app.stdout.readline() + app.stdout.readline()  # a thread reports it
+    time.sleep(0.3)  # it looks again meanwhile
+    said += app.communicate("\n\n", timeout=kymotest.TIMEOUT)[0]
+    line = f"{alice.home}/run: not used: user {bob.uid} cannot connect to a daemon there: error {errno.EACCES}"
+    equal((app.returncode, said.count("libkymo["), said.count(line)), (0, 1, 1), f"exit status and lines: {said}")
+    bob.env["KYMO_RUNDIR"] = str(bob.home / "run")
+    equal(bob.run(APP, "-n", 30).stderr, "", "what the library says without a directory")
 
 
 def test_wake_of_another_user(k):
