@@ -9,9 +9,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <ucontext.h>
 #include <unwind.h>
 
 #include "base/clock.h"
+#include "ring/slots.h"
 #include "ring/test-fixture.h"
 #include "ring/wait.h"
 
@@ -769,6 +771,101 @@ static void test_hostile_memory(void **state)
 	}
 }
 
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define TRAP_FLAG 0x100
+#define STEPS_MAX 1000000ul
+#define N_SLOTS	  256
+
+static struct {
+	uint64_t *words[N_SLOTS + 2];
+	uint64_t strides[N_SLOTS + 2], moduli[N_SLOTS + 2];
+	size_t n;
+	unsigned long n_steps;
+	bool over;
+} scribbler;
+
+static void scribble(int signo, siginfo_t *info, void *context)
+{
+	ucontext_t *u = context;
+	uint64_t step = ++scribbler.n_steps;
+
+	(void)signo;
+	(void)info;
+	for (size_t i = 0; i < scribbler.n; i++)
+		*scribbler.words[i] = step % scribbler.moduli[i] * scribbler.strides[i];
+	if (scribbler.over || step > STEPS_MAX)
+		u->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void scribble_at(uint64_t *word, uint64_t stride, uint64_t modulus)
+{
+	size_t i = scribbler.n++;
+
+	scribbler.words[i] = word;
+	scribbler.strides[i] = stride;
+	scribbler.moduli[i] = modulus;
+}
+
+/* Records while the words change after each instruction. */
+static void record_meanwhile(struct fixture *f)
+{
+	scribbler.n_steps = 0;
+	scribbler.over = false;
+	__asm__ volatile("pushf; orq %0, (%%rsp); popf" : : "i"(TRAP_FLAG) : "memory", "cc");
+	emit(f, 0);
+	scribbler.over = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	assert_in_range(scribbler.n_steps, 1, STEPS_MAX);
+	scribbler.n = 0;
+}
+
+/*
+ * Another program writes into a thread's ring, or the words of slots, at any moment, all the time:
+ * the event is recorded or counted all the same, after a limited number of instructions.
+ */
+static void test_scribbled_meanwhile(void **state)
+{
+	struct sigaction act = {.sa_sigaction = scribble, .sa_flags = SA_SIGINFO}, old;
+	struct ky_set_slots *shared;
+	struct ky_ring_ctl *ctl;
+	struct fixture f;
+
+	(void)state;
+	sigaction(SIGTRAP, &act, &old);
+	for (int overwrite = 0; overwrite < 2; overwrite++) {
+		setup(&f, KY_SET_PER_THREAD, KY_CLOCK_TSC, N_SLOTS, 2, 4096);
+		f.set.geo.overwrite = overwrite;
+		shared = ky_slots_shared(f.set.base);
+		scribble_at(&shared->n_claimed, 1, N_SLOTS - 5);
+		record_meanwhile(&f);
+		shared->n_claimed = 3;
+		scribble_at(&shared->n_released, 1, STEPS_MAX);
+		for (uint32_t i = 0; i < N_SLOTS; i++)
+			scribble_at(ky_geometry_slot(&f.set.geo, f.set.base, i), 4, STEPS_MAX);
+		record_meanwhile(&f);
+		assert_int_equal(lost(&f), 2);
+		memset(ky_geometry_slot(&f.set.geo, f.set.base, 0), 0, N_SLOTS * sizeof(uint64_t));
+		shared->n_claimed = 0;
+		emit(&f, 0);
+		ctl = ky_geometry_ctl(&f.set.geo, f.set.base, 0);
+		assert_int_equal(ctl->head >> 32, 1);
+		scribble_at(&ctl->reserve, UINT64_C(1) << 33, STEPS_MAX);
+		record_meanwhile(&f);
+		assert_int_equal(ctl->lost[KY_LOST_STUCK], 1);
+		scribble_at(&ctl->head, UINT64_C(1) << 33, STEPS_MAX);
+		record_meanwhile(&f);
+		ctl->reserve = ctl->head;
+		scribble_at(&ctl->last_ts, 1, STEPS_MAX);
+		scribble_at(&ctl->nested_ts, 1, STEPS_MAX);
+		scribble_at(&ctl->oldest, 1, STEPS_MAX);
+		scribble_at(ky_geometry_oldest(&f.set.geo, f.set.base, 0), 1, STEPS_MAX);
+		record_meanwhile(&f);
+		teardown(&f);
+	}
+	sigaction(SIGTRAP, &old, NULL);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -790,6 +887,9 @@ int main(void)
 		cmocka_unit_test(test_wiped),
 		cmocka_unit_test(test_unwind),
 		cmocka_unit_test(test_hostile_memory),
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(test_scribbled_meanwhile),
+#endif
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_migration),

@@ -26,6 +26,12 @@
 #include "ring/writer.h"
 
 /*
+ * Attempts, each of which fails only if a handler, or another thread, has succeeded meanwhile.
+ * More of them fail only if somebody writes into the memory who has nothing to write there.
+ */
+#define MAX_TRIES 200
+
+/*
  * Exchanges *p if it is *expected. Atomic only against this thread's own signal handlers. Releases
  * what was written before.
  */
@@ -57,7 +63,7 @@ static void raise_local(uint64_t *p, uint64_t to)
 {
 	uint64_t v = ky_ring_load(p);
 
-	while (v < to && !swap_local(p, &v, to))
+	for (int i = 0; i < MAX_TRIES && v < to && !swap_local(p, &v, to); i++)
 		;
 }
 
@@ -322,27 +328,34 @@ static bool take_slot(const struct ky_set *set, uint32_t slot, uint64_t word, ui
 		me | KY_SLOT_CLAIMING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Claims a slot that nobody ever had, if there is one. */
+/*
+ * Claims a slot that nobody ever had, if there is one. As many attempts as there are slots: each
+ * fails because another thread has claimed one.
+ */
 static struct place claim_unused(struct ky_set *set, uint64_t me)
 {
 	struct ky_set_slots *shared = ky_slots_shared(set->base);
+	uint64_t i = ky_ring_load(&shared->n_claimed);
 	struct place place;
-	uint64_t i;
 
-	do {
-		i = ky_ring_load(&shared->n_claimed);
-		do {
-			if (i >= set->geo.n_rings)
-				return NO_PLACE;
-			place = place_of(set, (uint32_t)i);
-			if (!place.part)
-				return NO_PLACE;
-		} while (!__atomic_compare_exchange_n(
-			&shared->n_claimed, &i, i + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	} while (!take_slot(set, (uint32_t)i, 0, me));
-	if (i >= __atomic_load_n(&set->n_prepared, __ATOMIC_RELAXED))
-		__atomic_fetch_add(&shared->n_unprepared, 1, __ATOMIC_RELAXED);
-	return place;
+	for (uint32_t tries = 0; tries < set->geo.n_rings; tries++) {
+		if (i >= set->geo.n_rings)
+			return NO_PLACE;
+		place = place_of(set, (uint32_t)i);
+		if (!place.part)
+			return NO_PLACE;
+		if (!__atomic_compare_exchange_n(&shared->n_claimed, &i, i + 1, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		if (!take_slot(set, place.slot, 0, me)) {
+			i++;
+			continue;
+		}
+		if (i >= __atomic_load_n(&set->n_prepared, __ATOMIC_RELAXED))
+			__atomic_fetch_add(&shared->n_unprepared, 1, __ATOMIC_RELAXED);
+		return place;
+	}
+	return NO_PLACE;
 }
 
 /*
@@ -389,14 +402,16 @@ static struct place claim_released(struct ky_set *set, uint64_t me)
 
 	if (n_released == ky_ring_load(&set->n_exhausted))
 		return NO_PLACE;
-	do {
+	for (int i = 0; i < MAX_TRIES; i++) {
 		do
 			place = find_released(set, &word);
 		while (!place.part && map_claimed(set));
 		if (!place.part)
 			__atomic_store_n(&set->n_exhausted, n_released, __ATOMIC_RELAXED);
-	} while (place.part && !take_slot(set, place.slot, word, me));
-	return place;
+		if (!place.part || take_slot(set, place.slot, word, me))
+			return place;
+	}
+	return NO_PLACE;
 }
 
 /*
@@ -515,7 +530,9 @@ static __attribute__((noinline)) void publish_nested(struct ky_ring_ctl *ctl)
 	uint64_t head, reserve;
 
 	__atomic_store_n(&ctl->moving, 1, __ATOMIC_RELAXED);
-	while ((head = ky_ring_load(&ctl->head)) != (reserve = ky_ring_load(&ctl->reserve))) {
+	for (int i = 0; i < MAX_TRIES && (head = ky_ring_load(&ctl->head)) !=
+						 (reserve = ky_ring_load(&ctl->reserve));
+		i++) {
 		raise_local(&ctl->last_ts, ky_ring_load(&ctl->nested_ts));
 		swap_local(&ctl->head, &head, reserve);
 	}
@@ -541,7 +558,11 @@ static inline int write_record(struct ky_set *set, struct place place, uint32_t 
 	uint64_t oldest, from, head, begin, end, ts, reserved, *clock;
 	bool extended;
 
-	for (;;) {
+	for (int i = 0;; i++) {
+		if (ky_unlikely(i == MAX_TRIES)) {
+			__atomic_fetch_add(&ctl->lost[KY_LOST_STUCK], 1, __ATOMIC_RELAXED);
+			return KY_WRITE_DONE;
+		}
 		oldest = load_oldest(ctl);
 		from = ky_ring_load(&ctl->reserve);
 		/*
