@@ -20,7 +20,7 @@ import time
 import kymotest
 from emitcheck import check_values, emitted
 from kymotest import APPS, CLI, SESSIOND, Skip, check, check_counts, equal, main, need_mounts, need_program, need_unshare, open_fds, wait_for, without_sanitizers
-from program import CAP_TSC, EMPTY, Program
+from program import CAP_TSC, EMPTY, Program, ask
 
 N = 200
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -141,6 +141,23 @@ def test_no_memory(k):
     check(any("application emit" in w and "is not recorded: Cannot allocate memory" in w for w in warnings), f"status says {warnings}")
     emit(k, "-p", 99)
     stop_and_check(k, trace, N)
+
+
+def test_many_channels(k):
+    """A program has the buffers of 256 channels. kymo status says why it is not in another one."""
+    k.start_daemon()
+    options = {"subbuf-size": 4096, "num-subbuf": 2, "burst-size": 0}
+    for i in range(5):
+        ask(k, "create", session=f"s{i}", output=str(k.traces / f"s{i}"))
+        for channel in range(64 if i < 4 else 1):
+            ask(k, "enable-channel", session=f"s{i}", channel=f"c{channel}", **options)
+            ask(k, "enable-event", session=f"s{i}", channel=f"c{channel}", patterns=["emit:*"])
+        ask(k, "start", session=f"s{i}")
+    emit(k)
+    recorded = [k.kymo_json("stop", f"s{i}")["sessions"][0]["recorded"] for i in range(5)]
+    equal((sum(recorded), recorded.count(0)), (256 * N, 1), f"events recorded: {recorded}")
+    warnings = k.kymo_json("status", f"s{recorded.index(0)}")["warnings"]
+    check(any("is not recorded: it has the buffers of as many channels as a program can have" in w for w in warnings), f"status says {warnings}")
 
 
 SMALL = ("--subbuf-size=64K", "--num-subbuf=4")

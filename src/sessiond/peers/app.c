@@ -222,6 +222,8 @@ static const char *reason(const struct ring_set *set, int error)
 {
 	if (error == EBADMSG)
 		return "its libkymo is of another version than this daemon";
+	if (error == ENOSPC)
+		return "it has the buffers of as many channels as a program can have: destroy other sessions, and start the program again";
 	if (error == ENOMEM && set && ky_geometry_spreads(&set->geometry))
 		return "Cannot allocate memory: if its address space is limited (ulimit -v), channels with --burst-size=0 take less of it";
 	return strerror(error);
