@@ -5,17 +5,9 @@
 #define MAX_AFFIXES 256 /* beginnings and endings that are tried, and words as many */
 #define MIN_WORD    3	/* bytes: shorter ones are in many texts */
 
-enum place {
-	AT_BEGIN,
-	AT_END,
-	INSIDE,
-};
-
-/* A beginning, an ending or a word of texts, and how often it comes. */
+/* How often it comes. */
 struct affix {
-	struct ky_fact fact; /* a text that has it */
-	size_t from, length; /* its bytes there */
-	enum place place;
+	struct ky_affix is;
 	size_t affected, typical;
 };
 
@@ -25,22 +17,22 @@ static bool is_delimiter(char c)
 }
 
 /* The ending of a text that is cut is not known. */
-static bool has_affix(const struct ky_search *w, const struct ky_fact *fact, const struct affix *v)
+bool ky_affix_has(const struct ky_explain *x, const struct ky_fact *fact, const struct ky_affix *v)
 {
-	const char *affix = ky_texts_get(&w->x->names, v->fact.text) + v->from;
-	const char *text = fact->type == KY_FACT_TEXT ? ky_texts_get(&w->x->names, fact->text) : "";
+	const char *affix = ky_texts_get(&x->names, v->fact.text) + v->from;
+	const char *text = fact->type == KY_FACT_TEXT ? ky_texts_get(&x->names, fact->text) : "";
 	size_t length = strlen(text);
 
 	if (length < v->length)
 		return false;
-	if (v->place == INSIDE)
+	if (v->place == KY_AFFIX_INSIDE)
 		return memmem(text, length, affix, v->length);
-	if (v->place == AT_BEGIN)
+	if (v->place == KY_AFFIX_BEGIN)
 		return !memcmp(text, affix, v->length);
 	return !ky_column_is_cut(fact) && !memcmp(text + length - v->length, affix, v->length);
 }
 
-static size_t count_affix(const struct ky_search *w, uint32_t key, const struct affix *v,
+static size_t count_affix(const struct ky_search *w, uint32_t key, const struct ky_affix *v,
 	struct ky_instance *const *instances, size_t n)
 {
 	size_t found = 0;
@@ -48,13 +40,13 @@ static size_t count_affix(const struct ky_search *w, uint32_t key, const struct 
 	for (size_t i = 0; i < n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(instances[i], key);
 
-		found += fact && has_affix(w, fact, v);
+		found += fact && ky_affix_has(w->x, fact, v);
 	}
 	return found;
 }
 
 static double explained_by_affix(
-	struct ky_search *w, const struct ky_column *c, const struct affix *v)
+	struct ky_search *w, const struct ky_column *c, const struct ky_affix *v)
 {
 	bool *has = calloc(c->n + 1, sizeof(*has));
 	double explained;
@@ -64,7 +56,7 @@ static double explained_by_affix(
 		return 0;
 	}
 	for (size_t i = 0; i < c->n; i++)
-		has[i] = has_affix(w, &c->facts[i], v);
+		has[i] = ky_affix_has(w->x, &c->facts[i], v);
 	explained = ky_column_explained_by(w, c, has);
 	free(has);
 	return explained;
@@ -75,102 +67,145 @@ static bool is_better_affix(const struct affix *a, const struct affix *b)
 {
 	if (a->affected != b->affected)
 		return a->affected > b->affected;
-	if ((a->place == INSIDE) != (b->place == INSIDE))
-		return b->place == INSIDE;
-	return a->length > b->length;
+	if ((a->is.place == KY_AFFIX_INSIDE) != (b->is.place == KY_AFFIX_INSIDE))
+		return b->is.place == KY_AFFIX_INSIDE;
+	return a->is.length > b->is.length;
 }
 
-static void try_affix(
-	struct ky_search *w, uint32_t key, struct affix *best, struct affix v, size_t *n_tried)
-{
-	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
+/* The best ones: alone, and of those that may be a condition together with something else. */
+struct tried {
+	struct ky_search *w;
+	uint32_t key;
+	size_t n[2]; /* of beginnings and endings, and of words */
+	struct affix alone, together;
+};
 
-	if (!v.length || *n_tried >= MAX_AFFIXES)
+static void try_affix(void *arg, const struct ky_affix *is)
+{
+	struct tried *t = arg;
+	struct ky_search *w = t->w;
+	struct affix v = {.is = *is};
+	double affected, typical;
+
+	if (t->n[is->place == KY_AFFIX_INSIDE]++ >= MAX_AFFIXES)
 		return;
-	++*n_tried;
-	v.affected = count_affix(w, key, &v, w->f->affected.v, w->f->affected.n);
-	if ((double)v.affected < .6 * na || (best->length && !is_better_affix(&v, best)))
+	w->n_tests++;
+	v.affected = count_affix(w, t->key, is, w->f->affected.v, w->f->affected.n);
+	affected = (double)v.affected / (double)w->f->affected.n;
+	if (affected < .6 || (t->alone.affected && !is_better_affix(&v, &t->alone)))
 		return;
-	v.typical = count_affix(w, key, &v, w->d->group->typical, w->d->group->n_typical);
-	if ((double)v.typical / nt <= .5 * (double)v.affected / na)
-		*best = v;
+	v.typical = count_affix(w, t->key, is, w->d->group->typical, w->d->group->n_typical);
+	typical = (double)v.typical / (double)w->d->group->n_typical;
+	if (typical <= .5 * affected)
+		t->alone = v;
+	if (typical <= KY_MAX_OF_TYPICAL * affected &&
+		(!t->together.affected || is_better_affix(&v, &t->together)))
+		t->together = v;
 }
 
 /* Texts of affected instances that have it differ: of one text, the value says more. */
-static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct affix *v)
+static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct ky_affix *v)
 {
 	for (size_t i = 0; i < w->f->affected.n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
 
-		if (fact && fact->text != v->fact.text && has_affix(w, fact, v))
+		if (fact && fact->text != v->fact.text && ky_affix_has(w->x, fact, v))
 			return true;
 	}
 	return false;
 }
 
-static void add_affix(struct ky_search *w, const struct ky_column *c, uint32_t key,
-	const struct affix *v, double p)
+void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_affix *v)
 {
-	static const char *const words[] = {
-		[AT_BEGIN] = "begins with", [AT_END] = "ends with", [INSIDE] = "contains"};
-	double explained = explained_by_affix(w, c, v);
+	static const char *const words[] = {[KY_AFFIX_BEGIN] = "begins with",
+		[KY_AFFIX_END] = "ends with",
+		[KY_AFFIX_INSIDE] = "contains"};
+
+	ky_buf_printf(b, " %s \"%.*s\"", words[v->place], (int)v->length,
+		ky_texts_get(&x->names, v->fact.text) + v->from);
+}
+
+static void add_affix(struct ky_search *w, const struct ky_column *c, const struct affix *v)
+{
+	double p = ky_stats_fisher(
+		v->affected, w->f->affected.n, v->typical, w->d->group->n_typical);
+	double explained = explained_by_affix(w, c, &v->is);
 	struct ky_condition condition = ky_column_condition(c, p, explained);
 	struct ky_buf b = {0};
 
-	if (explained < .25 || !has_several_texts(w, key, v))
+	if (explained < .25)
 		return;
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
-	ky_buf_printf(&b, " %s \"%.*s\"", words[v->place], (int)v->length,
-		ky_texts_get(&w->x->names, v->fact.text) + v->from);
+	ky_affix_put(&b, w->x, &v->is);
 	condition.n_brief = b.len;
 	condition.contrast = ky_search_contrast(w, v->affected, v->typical);
 	ky_search_put_counts(&b, w, v->affected, v->typical);
 	ky_search_add(w, condition, &b);
 }
 
-static void try_affixes(struct ky_search *w, uint32_t key, const struct ky_fact *fact,
-	struct affix *best, size_t *n_tried)
+static void each_end(const char *text, struct ky_affix v, ky_affix_try *try, void *arg)
 {
-	const char *text = ky_texts_get(&w->x->names, fact->text);
 	size_t n = strlen(text);
 
 	for (size_t k = 1; k < n; k++) {
-		if (is_delimiter(text[k]))
-			try_affix(w, key, best, (struct affix){.fact = *fact, .length = k + 1},
-				n_tried);
-		if (is_delimiter(text[k]) || is_delimiter(text[k - 1]))
-			try_affix(w, key, best,
-				(struct affix){
-					.fact = *fact, .from = k, .length = n - k, .place = AT_END},
-				n_tried);
+		if (is_delimiter(text[k])) {
+			v.place = KY_AFFIX_BEGIN;
+			v.from = 0;
+			v.length = k + 1;
+			try(arg, &v);
+		}
+		if (is_delimiter(text[k]) || is_delimiter(text[k - 1])) {
+			v.place = KY_AFFIX_END;
+			v.from = k;
+			v.length = n - k;
+			try(arg, &v);
+		}
 	}
 }
 
 /* Words, and two words with what is between them: "debug", "debug=1". */
-static void try_words(struct ky_search *w, uint32_t key, const struct ky_fact *fact,
-	struct affix *best, size_t *n_tried)
+static void each_word(const char *text, struct ky_affix v, ky_affix_try *try, void *arg)
 {
-	const char *text = ky_texts_get(&w->x->names, fact->text);
+	v.place = KY_AFFIX_INSIDE;
+	for (v.from = 0; text[v.from]; v.from++) {
+		size_t to = v.from;
 
-	for (size_t from = 0; text[from]; from++) {
-		size_t to = from;
-
-		if (from && !is_delimiter(text[from - 1]))
+		if (v.from && !is_delimiter(text[v.from - 1]))
 			continue;
 		for (size_t n_words = 0; n_words < 2 && text[to]; n_words++) {
 			to += n_words;
 			while (text[to] && !is_delimiter(text[to]))
 				to++;
-			if (to - from >= MIN_WORD)
-				try_affix(w, key, best,
-					(struct affix){.fact = *fact,
-						.from = from,
-						.length = to - from,
-						.place = INSIDE},
-					n_tried);
+			v.length = to - v.from;
+			if (v.length >= MIN_WORD)
+				try(arg, &v);
 		}
 	}
+}
+
+void ky_affixes_of(
+	const struct ky_explain *x, const struct ky_fact *fact, ky_affix_try *try, void *arg)
+{
+	const struct ky_affix v = {.fact = *fact};
+
+	if (fact->type != KY_FACT_TEXT)
+		return;
+	each_end(ky_texts_get(&x->names, fact->text), v, try, arg);
+	each_word(ky_texts_get(&x->names, fact->text), v, try, arg);
+}
+
+static void offer_affix(const struct tried *t, const struct ky_column *c)
+{
+	const struct ky_search *w = t->w;
+
+	ky_both_offer(t->w, c,
+		(struct ky_predicate){.key = t->key,
+			.kind = KY_HAS_AFFIX,
+			.affix = t->together.is,
+			.n_choices = (double)(t->n[0] + t->n[1])},
+		(double)t->together.affected / (double)w->f->affected.n,
+		(double)t->together.typical / (double)w->d->group->n_typical);
 }
 
 /*
@@ -179,22 +214,18 @@ static void try_words(struct ky_search *w, uint32_t key, const struct ky_fact *f
  */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
-	struct affix best = {0};
-	size_t n_tried = 0, n_words = 0;
+	struct tried t = {.w = w, .key = key};
 
 	for (size_t i = 0; i < KY_MIN(w->f->affected.n, (size_t)3); i++) {
 		const struct ky_fact *fact = ky_instance_fact(
 			w->f->affected.v[i * (w->f->affected.n - 1) / 2], key);
 
-		if (!fact || fact->type != KY_FACT_TEXT)
-			continue;
-		try_affixes(w, key, fact, &best, &n_tried);
-		try_words(w, key, fact, &best, &n_words);
+		if (fact)
+			ky_affixes_of(w->x, fact, try_affix, &t);
 	}
-	w->n_tests += n_tried + n_words;
-	if (best.length)
-		add_affix(w, c, key, &best,
-			ky_stats_fisher(best.affected, w->f->affected.n, best.typical,
-				w->d->group->n_typical));
+	if (t.together.affected && has_several_texts(w, key, &t.together.is))
+		offer_affix(&t, c);
+	if (t.alone.affected && has_several_texts(w, key, &t.alone.is))
+		add_affix(w, c, &t.alone);
 	return w->error;
 }

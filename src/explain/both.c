@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two conditions together: tenant = "mega" and format = "pdf". Each alone selects too many typical
- * instances to explain anything.
+ * Two or three properties together: tenant = "mega" and format = "pdf". Each alone selects too many
+ * typical instances to explain anything.
  */
 #include "explain/search.h"
 #include "explain/stats.h"
 
 #define MIN_EXPLAINED .5
-#define MIN_BETTER    .2 /* more than a field alone explains */
+#define MIN_BETTER    .2 /* more than a field alone explains, or one property less */
+#define MAX_TOGETHER  3
 
 /* Threads and positions belong to one program run; what is known later may follow from the time. */
 static bool is_known_before(const struct ky_column *c)
@@ -16,12 +17,15 @@ static bool is_known_before(const struct ky_column *c)
 	       c->key.kind == KY_TRAIT_CALLER;
 }
 
-void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p)
+void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p,
+	double affected, double typical)
 {
 	size_t least = 0;
 
-	if (!is_known_before(c) || c->is_length)
+	if (!is_known_before(c) || c->is_length || affected < .6 ||
+		typical > KY_MAX_OF_TYPICAL * affected)
 		return;
+	p.contrast = affected - typical;
 	if (w->n_predicates < KY_MAX_PREDICATES) {
 		w->predicates[w->n_predicates++] = p;
 		return;
@@ -34,49 +38,69 @@ void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_pre
 		w->predicates[least] = p;
 }
 
-static bool matches_predicate(const struct ky_instance *i, const struct ky_predicate *p)
+static bool matches(
+	const struct ky_search *w, const struct ky_instance *i, const struct ky_predicate *p)
 {
 	const struct ky_fact *f = ky_instance_fact(i, p->key);
 	double number;
 
-	if (!f || !p->is_size)
-		return f && !ky_fact_compare(f, &p->fact);
+	if (!f)
+		return false;
+	if (p->kind == KY_HAS_VALUE)
+		return !ky_fact_compare(f, &p->fact);
+	if (p->kind == KY_HAS_AFFIX)
+		return ky_affix_has(w->x, f, &p->affix);
+	if (p->kind == KY_HAS_LIKENESS)
+		return ky_likeness_has(&p->likeness, f);
 	if (f->type == KY_FACT_TEXT)
 		return false;
 	number = f->type == KY_FACT_INT ? (double)f->number : f->real;
-	return p->is_at_most ? number <= p->at : number >= p->at;
+	return p->kind == KY_HAS_AT_MOST ? number <= p->at : number >= p->at;
 }
 
-static bool has_both(const struct ky_instance *i, const struct ky_predicate *const both[2])
+/* Which of the properties each instance has: a bit of each. NULL without memory. */
+static uint16_t *find_bits(const struct ky_search *w, struct ky_instance *const *v, size_t n)
 {
-	return matches_predicate(i, both[0]) && matches_predicate(i, both[1]);
+	uint16_t *bits = calloc(n + 1, sizeof(*bits));
+
+	for (size_t i = 0; bits && i < n; i++) {
+		for (size_t k = 0; k < w->n_predicates; k++)
+			bits[i] |= (uint16_t)(matches(w, v[i], &w->predicates[k]) << k);
+	}
+	return bits;
 }
 
-static bool has_these(const void *arg, const struct ky_instance *i)
-{
-	return has_both(i, arg);
-}
+/* Some of the properties, and how much they explain together. */
+struct together {
+	uint16_t bits;
+	size_t affected, typical;
+	double explained;
+};
 
-static size_t count_both(
-	struct ky_instance *const *v, size_t n, const struct ky_predicate *const both[2])
+struct bits {
+	const struct ky_search *w;
+	uint16_t *affected, *typical, *all;
+	struct together best;
+};
+
+static size_t count_bits(const uint16_t *v, size_t n, uint16_t bits)
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++)
-		found += has_both(v[i], both);
+		found += (v[i] & bits) == bits;
 	return found;
 }
 
-/* As ky_column_explained(): the means of those with both, and of the others, predict. */
-static double explained_by(const struct ky_search *w, const struct ky_predicate *const both[2],
-	size_t affected, size_t typical)
+/* As ky_column_explained(): the means of those with all of them, and of the others, predict. */
+static double explained_by(const struct bits *b, const struct together *t)
 {
-	double sums[2] = {0}, weights[2] = {0}, parts;
+	const struct ky_search *w = b->w;
+	double sums[2] = {0}, weights[2] = {0};
 	size_t n[2] = {0};
 
 	for (size_t i = 0; i < w->n_all; i++) {
-		bool is_in = has_both(w->all[i], both);
-
+		bool is_in = (b->all[i] & t->bits) == t->bits;
 		double weight = ky_group_weight(w->d->group, w->all[i]);
 
 		sums[is_in] += weight * ky_finding_ns(w->f, w->all[i]);
@@ -85,9 +109,42 @@ static double explained_by(const struct ky_search *w, const struct ky_predicate 
 	}
 	if (n[0] < 3 || n[1] < 3)
 		return 0;
-	parts = ky_search_contrast(w, affected, typical);
-	return parts * (sums[1] / weights[1] - sums[0] / weights[0]) /
+	return ky_search_contrast(w, t->affected, t->typical) *
+	       (sums[1] / weights[1] - sums[0] / weights[0]) /
 	       KY_MAX(1, w->affected_ns - w->typical_ns);
+}
+
+static void try_together(struct bits *b, uint16_t bits)
+{
+	struct together t = {.bits = bits};
+
+	t.affected = count_bits(b->affected, b->w->f->affected.n, bits);
+	if ((double)t.affected < .6 * (double)b->w->f->affected.n)
+		return;
+	t.typical = count_bits(b->typical, b->w->d->group->n_typical, bits);
+	t.explained = explained_by(b, &t);
+	if (t.explained > b->best.explained)
+		b->best = t;
+}
+
+/* Properties of that many different fields, from number `from` on, besides those in the bits. */
+static void try_more(struct bits *b, uint16_t bits, size_t from, size_t n)
+{
+	const struct ky_search *w = b->w;
+
+	if (!n) {
+		try_together(b, bits);
+		return;
+	}
+	for (size_t k = from; k < w->n_predicates; k++) {
+		bool is_new = true;
+
+		for (size_t i = 0; i < k; i++)
+			is_new = is_new &&
+				 (!(bits >> i & 1) || w->predicates[i].key != w->predicates[k].key);
+		if (is_new)
+			try_more(b, (uint16_t)(bits | 1 << k), k + 1, n - 1);
+	}
 }
 
 static void put_predicate(struct ky_buf *b, const struct ky_search *w, const struct ky_predicate *p)
@@ -95,66 +152,77 @@ static void put_predicate(struct ky_buf *b, const struct ky_search *w, const str
 	const struct ky_column c = {.key = w->x->keys.v[p->key]};
 
 	ky_column_put(b, w, &c);
-	if (p->is_size) {
-		ky_buf_printf(b, " %s %.6g", p->is_at_most ? "≤" : "≥", p->at);
-		return;
+	switch (p->kind) {
+	case KY_HAS_VALUE:
+		ky_buf_puts(b, " = ");
+		ky_column_put_fact(b, w, &c, &p->fact);
+		break;
+	case KY_HAS_AT_LEAST:
+	case KY_HAS_AT_MOST:
+		ky_buf_printf(b, " %s %.6g", p->kind == KY_HAS_AT_MOST ? "≤" : "≥", p->at);
+		break;
+	case KY_HAS_AFFIX:
+		ky_affix_put(b, w->x, &p->affix);
+		break;
+	case KY_HAS_LIKENESS:
+		ky_likeness_put(b, &p->likeness);
+		break;
 	}
-	ky_buf_puts(b, " = ");
-	ky_column_put_fact(b, w, &c, &p->fact);
 }
 
-static void add_both(struct ky_search *w, const struct ky_predicate *const both[2], size_t affected,
-	size_t typical, double explained)
+static void add_together(struct ky_search *w, const struct bits *bits)
 {
-	struct ky_condition c = {
-		.p = ky_stats_fisher(affected, w->f->affected.n, typical, w->d->group->n_typical),
-		.explained = explained,
-		.contrast = ky_search_contrast(w, affected, typical)};
+	const struct together *t = &bits->best;
+	struct ky_condition c = {.p = ky_stats_fisher(t->affected, w->f->affected.n, t->typical,
+					 w->d->group->n_typical),
+		.explained = t->explained,
+		.contrast = ky_search_contrast(w, t->affected, t->typical)};
 	struct ky_buf b = {0};
 
-	ky_buf_puts(&b, "when ");
-	put_predicate(&b, w, both[0]);
-	ky_buf_puts(&b, " and ");
-	put_predicate(&b, w, both[1]);
+	for (size_t k = 0; k < w->n_predicates; k++) {
+		if (!(t->bits >> k & 1))
+			continue;
+		ky_buf_puts(&b, b.len ? " and " : "when ");
+		put_predicate(&b, w, &w->predicates[k]);
+		/* Each was chosen, too. */
+		c.p *= KY_MAX(1, w->predicates[k].n_choices);
+	}
 	c.n_brief = b.len;
-	ky_search_put_counts(&b, w, affected, typical);
-	c.has = ky_search_mark(w, has_these, both);
+	ky_search_put_counts(&b, w, t->affected, t->typical);
+	c.has = calloc(w->f->affected.n + 1, 1);
+	for (size_t i = 0; c.has && i < w->f->affected.n; i++)
+		c.has[i] = (bits->affected[i] & t->bits) == t->bits;
 	ky_search_add(w, c, &b);
 }
 
 int ky_both_test(struct ky_search *w)
 {
-	const struct ky_predicate *best[2] = {0};
-	double most = MIN_EXPLAINED;
-	size_t affected = 0, typical = 0;
+	struct bits b = {.w = w,
+		.affected = find_bits(w, w->f->affected.v, w->f->affected.n),
+		.typical = find_bits(w, w->d->group->typical, w->d->group->n_typical),
+		.all = find_bits(w, w->all, w->n_all)};
+	struct together found = {0};
+	double least = MIN_EXPLAINED;
 
+	if (!b.affected || !b.typical || !b.all)
+		w->error = -ENOMEM;
 	for (size_t i = 0; i < w->found.n; i++) {
 		if (w->found.v[i].about == KY_ABOUT_FIELD)
-			most = KY_MAX(most, w->found.v[i].explained + MIN_BETTER);
+			least = KY_MAX(least, w->found.v[i].by_means + MIN_BETTER);
 	}
-	for (size_t i = 0; i < w->n_predicates; i++) {
-		for (size_t k = i + 1; k < w->n_predicates; k++) {
-			const struct ky_predicate *both[2] = {&w->predicates[i], &w->predicates[k]};
-			size_t a, t;
-			double explained;
-
-			if (both[0]->key == both[1]->key)
-				continue;
-			w->n_tests++;
-			a = count_both(w->f->affected.v, w->f->affected.n, both);
-			t = count_both(w->d->group->typical, w->d->group->n_typical, both);
-			if ((double)a < .6 * (double)w->f->affected.n)
-				continue;
-			explained = explained_by(w, both, a, t);
-			if (explained < most)
-				continue;
-			most = explained;
-			affected = a;
-			typical = t;
-			memcpy(best, both, sizeof(best));
+	for (size_t n = 2; n <= MAX_TOGETHER && !w->error; n++) {
+		b.best = (struct together){0};
+		try_more(&b, 0, 0, n);
+		if (b.best.explained >= least) {
+			found = b.best;
+			least = found.explained + MIN_BETTER;
 		}
 	}
-	if (best[0])
-		add_both(w, best, affected, typical, most);
+	b.best = found;
+	if (found.bits)
+		add_together(w, &b);
+	free(b.affected);
+	free(b.typical);
+	free(b.all);
 	return w->error;
 }

@@ -14,6 +14,7 @@ void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *te
 	c.text = text->error ? NULL : strdup(text->data);
 	c.n_brief = c.n_brief ? c.n_brief : text->len;
 	c.explained = KY_MIN(c.explained, 1);
+	c.by_means = c.by_means ? KY_MIN(c.by_means, 1) : c.explained;
 	ky_buf_deinit(text);
 	if (!c.text || ky_vec_add(&w->found, c) < 0) {
 		ky_condition_deinit(&c);
@@ -257,6 +258,10 @@ static int compare_conditions(const void *a, const void *b)
 		return x->is_order - y->is_order;
 	if (x->explained != y->explained)
 		return x->explained > y->explained ? -1 : 1;
+	ex = round(x->by_means * 10);
+	ey = round(y->by_means * 10);
+	if (ex != ey)
+		return ex > ey ? -1 : 1;
 	return strcmp(x->text, y->text);
 }
 

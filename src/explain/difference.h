@@ -43,6 +43,7 @@ struct ky_condition {
 	size_t n_brief; /* bytes of it that enter the sentence; the rest is evidence */
 	double p;
 	double explained; /* part of the finding's excess */
+	double by_means;  /* likewise, predicted by means alone */
 	double contrast;  /* how much more frequent it is in affected instances: 0 .. 1 */
 	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: pattern of times */
 	enum {

@@ -18,9 +18,7 @@
 static const uint64_t round_divisors[] = {100, 128, 200, 256, 500, 512, 1000, 1024};
 
 struct likeness {
-	uint64_t divisor, rest; /* or */
-	uint64_t bit;		/* 0: it is a remainder */
-	bool is_unset;		/* of the bit */
+	struct ky_likeness is;
 	double contrast;
 	size_t affected, typical;
 	size_t n_tests; /* remainders that it was chosen from */
@@ -32,7 +30,7 @@ static bool is_usable(const struct ky_fact *f)
 	return f && f->type == KY_FACT_INT && (f->number >= 0 || f->is_hex);
 }
 
-static bool is_like(const struct likeness *l, const struct ky_fact *f)
+bool ky_likeness_has(const struct ky_likeness *l, const struct ky_fact *f)
 {
 	uint64_t number = is_usable(f) ? (uint64_t)f->number : 0;
 
@@ -42,12 +40,12 @@ static bool is_like(const struct likeness *l, const struct ky_fact *f)
 }
 
 static size_t count_like(
-	const struct likeness *l, uint32_t key, struct ky_instance *const *v, size_t n)
+	const struct ky_likeness *l, uint32_t key, struct ky_instance *const *v, size_t n)
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++)
-		found += is_like(l, ky_instance_fact(v[i], key));
+		found += ky_likeness_has(l, ky_instance_fact(v[i], key));
 	return found;
 }
 
@@ -57,10 +55,10 @@ static void try_likeness(
 	const struct ky_group *g = w->d->group;
 
 	w->n_tests++;
-	l.affected = count_like(&l, key, w->f->affected.v, w->f->affected.n);
+	l.affected = count_like(&l.is, key, w->f->affected.v, w->f->affected.n);
 	if ((double)l.affected < MIN_ALIKE * (double)w->f->affected.n)
 		return;
-	l.typical = count_like(&l, key, g->typical, g->n_typical);
+	l.typical = count_like(&l.is, key, g->typical, g->n_typical);
 	l.contrast = ky_search_contrast(w, l.affected, l.typical);
 	/* Of those that are as good, the smallest divisor comes first. */
 	if (l.contrast > best->contrast)
@@ -77,11 +75,19 @@ static void try_divisor(struct ky_search *w, uint32_t key, uint64_t divisor, str
 
 		if (is_usable(f))
 			try_likeness(w, key,
-				(struct likeness){.divisor = divisor,
-					.rest = (uint64_t)f->number % divisor,
+				(struct likeness){
+					{.divisor = divisor, .rest = (uint64_t)f->number % divisor},
 					.n_tests = 3},
 				best);
 	}
+}
+
+void ky_likeness_put(struct ky_buf *b, const struct ky_likeness *l)
+{
+	if (l->bit)
+		ky_buf_printf(b, " & 0x%" PRIx64 "%s", l->bit, l->is_unset ? " = 0" : "");
+	else
+		ky_buf_printf(b, " %% %" PRIu64 " = %" PRIu64, l->divisor, l->rest);
 }
 
 static int add_likeness(
@@ -94,7 +100,7 @@ static int add_likeness(
 	if (!has)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->n; i++)
-		has[i] = is_like(l, &c->facts[i]);
+		has[i] = ky_likeness_has(&l->is, &c->facts[i]);
 	condition = ky_column_condition(c, p, ky_column_explained_by(w, c, has));
 	free(has);
 	if (condition.explained < .25)
@@ -102,10 +108,7 @@ static int add_likeness(
 	condition.contrast = LESS * l->contrast;
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
-	if (l->bit)
-		ky_buf_printf(&b, " & 0x%" PRIx64 "%s", l->bit, l->is_unset ? " = 0" : "");
-	else
-		ky_buf_printf(&b, " %% %" PRIu64 " = %" PRIu64, l->divisor, l->rest);
+	ky_likeness_put(&b, &l->is);
 	condition.n_brief = b.len;
 	ky_search_put_counts(&b, w, l->affected, l->typical);
 	ky_search_add(w, condition, &b);
@@ -122,7 +125,7 @@ static bool has_several(const struct ky_search *w, uint32_t key, const struct li
 		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i], key);
 		size_t k = 0;
 
-		if (!is_like(l, f))
+		if (!ky_likeness_has(&l->is, f))
 			continue;
 		while (k < n && seen[k] != f->number)
 			k++;
@@ -135,6 +138,7 @@ static bool has_several(const struct ky_search *w, uint32_t key, const struct li
 int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
 	struct likeness best = {0};
+	size_t n_before = w->n_tests;
 	uint64_t any = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
@@ -148,13 +152,22 @@ int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t ke
 		try_divisor(w, key, round_divisors[i], &best);
 	/* The highest bit is a threshold. */
 	for (int i = 0; i < N_BITS && any >> i > 1; i++) {
-		struct likeness l = {.bit = UINT64_C(1) << i, .n_tests = 1};
+		struct likeness l = {{.bit = UINT64_C(1) << i}, .n_tests = 1};
 
 		try_likeness(w, key, l, &best);
-		l.is_unset = true;
+		l.is.is_unset = true;
 		try_likeness(w, key, l, &best);
 	}
-	if (best.contrast < MIN_CONTRAST || !has_several(w, key, &best))
+	if (!best.affected || !has_several(w, key, &best))
+		return w->error;
+	ky_both_offer(w, c,
+		(struct ky_predicate){.key = key,
+			.kind = KY_HAS_LIKENESS,
+			.likeness = best.is,
+			.n_choices = (double)(w->n_tests - n_before)},
+		(double)best.affected / (double)w->f->affected.n,
+		(double)best.typical / (double)w->d->group->n_typical);
+	if (best.contrast < MIN_CONTRAST)
 		return w->error;
 	return add_likeness(w, c, &best,
 		(double)best.n_tests * ky_stats_fisher(best.affected, w->f->affected.n,

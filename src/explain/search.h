@@ -11,16 +11,41 @@
 
 #define KY_MANY_VALUES 8 /* numbers with more different values are compared as sizes */
 
-/* A value or a size that affected instances have, and fewer typical ones. */
+/* A beginning, an ending or a word of texts. */
+struct ky_affix {
+	struct ky_fact fact; /* a text that has it */
+	size_t from, length; /* its bytes there */
+	enum ky_affix_place { KY_AFFIX_BEGIN, KY_AFFIX_END, KY_AFFIX_INSIDE } place;
+};
+
+/* Numbers have one remainder, or one bit. */
+struct ky_likeness {
+	uint64_t divisor, rest; /* or */
+	uint64_t bit;		/* 0: it is a remainder */
+	bool is_unset;		/* of the bit */
+};
+
+/* A property of one field that affected instances have, and fewer typical ones. */
 struct ky_predicate {
 	uint32_t key;
-	bool is_size, is_at_most;
+	enum ky_predicate_kind {
+		KY_HAS_VALUE,
+		KY_HAS_AT_LEAST,
+		KY_HAS_AT_MOST,
+		KY_HAS_AFFIX,
+		KY_HAS_LIKENESS
+	} kind;
 	struct ky_fact fact;
 	double at;
+	struct ky_affix affix;
+	struct ky_likeness likeness;
 	double contrast;
+	double n_choices; /* from which it was chosen */
 };
 
 #define KY_MAX_PREDICATES 12
+/* Of two or three properties together, each may be as frequent in typical instances. */
+#define KY_MAX_OF_TYPICAL .75
 
 struct ky_search {
 	struct ky_explain *x;
@@ -138,9 +163,22 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Affected instances that come each time the numbers add up to so much. */
 int ky_sums_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
-/* Two conditions that are none alone. After the other kinds. */
+/* Two or three properties that are no condition alone. After the other kinds. */
 int ky_both_test(struct ky_search *w);
-void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p);
+/* Parts of affected and of typical instances that have it. */
+void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p,
+	double affected, double typical);
+
+typedef void ky_affix_try(void *arg, const struct ky_affix *v);
+/* All beginnings, endings and words of a text. */
+void ky_affixes_of(
+	const struct ky_explain *x, const struct ky_fact *fact, ky_affix_try *try, void *arg);
+bool ky_affix_has(const struct ky_explain *x, const struct ky_fact *fact, const struct ky_affix *v);
+/* " begins with "/admin/"". */
+void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_affix *v);
+bool ky_likeness_has(const struct ky_likeness *l, const struct ky_fact *fact);
+/* " % 100 = 7", " & 0x8". */
+void ky_likeness_put(struct ky_buf *b, const struct ky_likeness *l);
 /* Two fields that are the same, or are not. After the other kinds. */
 int ky_alike_test(struct ky_search *w);
 /* Spans of other threads that run at the same time. */

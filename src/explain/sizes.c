@@ -7,9 +7,10 @@
 #include "explain/stats.h"
 #include "explain/words.h"
 
-#define N_CLASSES 16 /* of a size, for a line through their medians */
-#define MAX_NEAR  8  /* instances on either side that predict one */
-#define MIN_NEAR  3
+#define N_CLASSES    16 /* of a size, for a line through their medians */
+#define MAX_NEAR     8	/* instances on either side that predict one */
+#define MIN_NEAR     3
+#define N_THRESHOLDS 50 /* of those tried */
 
 struct pair {
 	double number, ns, weight;
@@ -171,6 +172,7 @@ static int measure_size(struct ky_search *w, const struct ky_column *c, double m
 struct threshold {
 	bool is_found, is_at_most;
 	double at, a, b;
+	double max; /* of b, as a part of a */
 };
 
 static size_t count_below(const double *sorted, size_t n, double at, bool inclusive)
@@ -183,16 +185,16 @@ static size_t count_below(const double *sorted, size_t n, double at, bool inclus
 
 static void try_threshold(struct threshold *best, double at, bool is_at_most, double a, double b)
 {
-	if (a >= .6 && b <= a / 2 && (!best->is_found || a - b > best->a - best->b))
-		*best = (struct threshold){true, is_at_most, at, a, b};
+	if (a >= .6 && b <= best->max * a && (!best->is_found || a - b > best->a - best->b))
+		*best = (struct threshold){true, is_at_most, at, a, b, best->max};
 }
 
-static struct threshold find_threshold(
-	const double *a, size_t na, const double *b, size_t nb, size_t n_affected, size_t n_typical)
+static struct threshold find_threshold(const double *a, size_t na, const double *b, size_t nb,
+	size_t n_affected, size_t n_typical, double max)
 {
-	struct threshold best = {0};
+	struct threshold best = {.max = max};
 
-	for (size_t i = 0; i < na; i += KY_MAX(na / 50, (size_t)1)) {
+	for (size_t i = 0; i < na; i += KY_MAX(na / N_THRESHOLDS, (size_t)1)) {
 		double at = a[i], all_a = (double)n_affected, all_b = (double)n_typical;
 
 		try_threshold(&best, at, false,
@@ -446,7 +448,8 @@ static bool is_apart(const struct ky_search *w, const struct ky_column *c,
 static int test_pause(struct ky_search *w, const struct ky_column *c, const double *a, size_t na,
 	const double *b, size_t nb, double p)
 {
-	struct threshold t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	struct threshold t = find_threshold(
+		a, na, b, nb, w->f->affected.n, w->d->group->n_typical, .5);
 	struct ky_buf text = {0};
 	struct ky_condition condition;
 	struct range side;
@@ -512,14 +515,16 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 		add_growth(w, c, &e, p, mean_a, mean_b);
 		return 0;
 	}
-	t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	t = find_threshold(
+		a, na, b, nb, w->f->affected.n, w->d->group->n_typical, KY_MAX_OF_TYPICAL);
 	if (t.is_found)
 		ky_both_offer(w, c,
 			(struct ky_predicate){.key = key,
-				.is_size = true,
-				.is_at_most = t.is_at_most,
+				.kind = t.is_at_most ? KY_HAS_AT_MOST : KY_HAS_AT_LEAST,
 				.at = t.at,
-				.contrast = t.a - t.b});
+				.n_choices = N_THRESHOLDS},
+			t.a, t.b);
+	t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical, .5);
 	side = range_of(&t);
 	if (t.is_found && e.explained > .3 && explained_by_range(w, c, &side) >= .25) {
 		add_range(w, c, key, &side, p, e.explained);

@@ -191,7 +191,7 @@ static int find_medians(
 
 /* The mean time of the other instances with the same value, or their median. */
 static double explained_by_values(
-	struct ky_search *w, const struct ky_column *c, struct values *values)
+	struct ky_search *w, const struct ky_column *c, struct values *values, double *ret_by_means)
 {
 	double *expected = calloc(c->n + 1, sizeof(*expected)), explained = 0;
 	double *medians = calloc(c->n + 1, sizeof(*medians));
@@ -204,9 +204,10 @@ static double explained_by_values(
 		expected[i] = v && v->n > 2 ? ky_column_mean_without(c, i, v->ns, v->weight)
 					    : w->all_ns;
 	}
-	if (!w->error)
-		explained = KY_MAX(ky_column_explained(w, c, expected, false),
-			ky_column_explained(w, c, medians, true));
+	if (!w->error) {
+		*ret_by_means = ky_column_explained(w, c, expected, false);
+		explained = KY_MAX(*ret_by_means, ky_column_explained(w, c, medians, true));
+	}
 	free(expected);
 	free(medians);
 	return explained;
@@ -331,7 +332,7 @@ static void put_place(
 }
 
 static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t key,
-	const struct picked *p, double chance, double explained)
+	const struct picked *p, double chance, double explained, double by_means)
 {
 	static const char *const words[] = {[KY_TRAIT_THREAD] = "only in ",
 		[KY_TRAIT_PROCESS] = "only in process ",
@@ -343,6 +344,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	struct ky_condition condition = ky_column_condition(c, chance, explained);
 	struct ky_buf b = {0};
 
+	condition.by_means = by_means;
 	/* Not to follow an event, and a value that came before, are no reasons. */
 	if (is_place && !p->v[0]->fact.number && c->key.kind < KY_TRAIT_CHANGED)
 		return;
@@ -363,7 +365,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	if (c->key.kind == KY_TRAIT_END)
 		ky_buf_puts(&b, ", known at the end only");
 	condition.n_brief = b.len;
-	condition.contrast = ky_search_contrast(w, p->affected, p->typical);
+	condition.contrast *= ky_search_contrast(w, p->affected, p->typical);
 	/* Something else that comes says less than what is known of the instance. */
 	if (is_presence && w->f->kind != KY_FINDING_LONGER)
 		condition.contrast *= .8;
@@ -376,16 +378,23 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	ky_search_add(w, condition, &b);
 }
 
-static void offer(
-	struct ky_search *w, const struct ky_column *c, uint32_t key, const struct value *v)
+/* The value that most affected instances have. */
+static void offer_value(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct values *values, size_t n_values)
 {
-	const struct picked one = {{v}, 1, v->affected, v->typical};
+	const struct value *most = NULL;
 
-	if (is_telling(w, &one))
+	for (size_t i = 0; i < values->v.n; i++) {
+		if (!ky_column_is_cut(&values->v.v[i].fact) &&
+			(!most || values->v.v[i].affected > most->affected))
+			most = &values->v.v[i];
+	}
+	if (most)
 		ky_both_offer(w, c,
-			(struct ky_predicate){.key = key,
-				.fact = v->fact,
-				.contrast = ky_search_contrast(w, v->affected, v->typical)});
+			(struct ky_predicate){
+				.key = key, .fact = most->fact, .n_choices = (double)n_values},
+			(double)most->affected / (double)w->f->affected.n,
+			(double)most->typical / (double)w->d->group->n_typical);
 }
 
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
@@ -400,17 +409,17 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	for (size_t i = 0; i < values.v.n; i++)
 		n_values += values.v.v[i].affected > 0;
 	w->n_tests += n_values;
-	if (!r && picked.n && values.v.n > 1)
-		offer(w, c, key, picked.v[0]);
+	if (!r && values.v.n > 1)
+		offer_value(w, c, key, &values, n_values);
 	if (!r && values.v.n > 1 && is_telling(w, &picked) && 2 * picked.n <= values.v.n &&
 		!is_usual(w, c, &picked)) {
 		double p = ky_stats_fisher(
 			picked.affected, w->f->affected.n, picked.typical, w->d->group->n_typical);
-		double explained = explained_by_values(w, c, &values);
+		double by_means = 0, explained = explained_by_values(w, c, &values, &by_means);
 
 		if (explained >= .25)
 			add_picked(w, c, key, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
-				explained);
+				explained, by_means);
 	}
 	ky_vec_deinit(&values.v);
 	return r ? r : w->error;

@@ -200,6 +200,22 @@ def test_alike():
     check(Program(115).make(work_on_page, fields), "when debit = credit (100 %")
 
 
+def test_properties_together():
+    """Properties of several kinds, of which each is as frequent as it may be; three of them."""
+    def check_slow(seed, is_slow, draw, text):
+        check(Program(seed, n=1500).make(lambda p, i, f: p.spend(900 if is_slow(f) else 30), draw), text)
+    check_slow(402, lambda f: f["path"].endswith(".tiff") and f["size"] > 5000,
+               lambda p, i: {"path": "/media/%x%s" % (p.r.getrandbits(30), p.r.choice([".png", ".jpg", ".tiff", ".gif"])),
+                             "size": int(math.exp(p.r.uniform(5, 10)))}, 'when path ends with ".tiff" and size ≥ 50')
+    check_slow(403, lambda f: f["hour"] == 3 and f["minute"] < 30,
+               lambda p, i: {"hour": p.r.randrange(24), "minute": p.r.randrange(60)}, "when hour = 3 and minute ≤ 29")
+    check_slow(404, lambda f: f["account"] & 1 and f["lines"] > 80,
+               lambda p, i: {"account": p.r.randrange(10**5), "lines": p.r.randrange(100)}, "when account % 2 = 1 and lines ≥ 81")
+    check_slow(405, lambda f: (f["region"], f["tier"], f["format"]) == ("eu", "free", "pdf"),
+               lambda p, i: {"region": p.r.choice(["eu", "us", "ap"]), "tier": p.r.choice(["free", "pro", "team"]),
+                             "format": p.r.choice(["pdf", "csv", "xml"])}, 'when region = "eu" and tier = "free" and format = "pdf"')
+
+
 def test_two_values_of_many():
     """All slow instances have an account, and a sample of the others: slow ones are still few."""
     def fields(p, i):
