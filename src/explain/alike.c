@@ -10,6 +10,7 @@
 #define MIN_EXPLAINED .5
 #define MIN_BETTER    .2 /* more than one of the fields alone explains */
 #define MIN_VALUES    3	 /* two values of two fields together say more than that they differ */
+#define MIN_PART      .2 /* of the affected ones, with each of two values: two flags */
 
 struct alike {
 	uint32_t keys[2];
@@ -45,10 +46,11 @@ static size_t count_alike(const struct alike *l, struct ky_instance *const *v, s
 	return found;
 }
 
+/* Affected ones have three different values of the first field, or two that are frequent. */
 static bool has_several_values(const struct ky_search *w, const struct alike *l)
 {
 	struct ky_fact seen[MIN_VALUES];
-	size_t n = 0;
+	size_t n = 0, n_seen[MIN_VALUES] = {0};
 
 	for (size_t i = 0; i < w->f->affected.n && n < MIN_VALUES; i++) {
 		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i], l->keys[0]);
@@ -58,10 +60,12 @@ static bool has_several_values(const struct ky_search *w, const struct alike *l)
 			continue;
 		while (k < n && ky_fact_compare(&seen[k], f))
 			k++;
+		n_seen[k]++;
 		if (k == n)
 			seen[n++] = *f;
 	}
-	return n == MIN_VALUES;
+	return n == MIN_VALUES || (n == 2 && (double)KY_MIN(n_seen[0], n_seen[1]) >=
+						     MIN_PART * (double)w->f->affected.n);
 }
 
 static void add_alike(struct ky_search *w, const struct ky_column *c, const struct alike *l,

@@ -200,6 +200,14 @@ def test_alike():
     check(Program(115).make(work_on_page, fields), "when debit = credit (100 %")
 
 
+def test_flags_that_differ():
+    """Two flags: each of the two values of one goes with the other value of the other."""
+    def work(p, i, f):
+        p.spend(900 if f["resumed"] != f["ticket"] else 30)
+    check(Program(401, n=1000).make(work, lambda p, i: {"resumed": int(p.r.random() < .2), "ticket": int(p.r.random() < .2)}),
+          "when resumed ≠ ticket (100 %")
+
+
 def test_properties_together():
     """Properties of several kinds, of which each is as frequent as it may be; three of them."""
     def check_slow(seed, is_slow, draw, text):
