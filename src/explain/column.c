@@ -225,8 +225,10 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 
 	return (struct ky_condition){.p = p,
 		.explained = explained,
-		/* The text itself says more than its length. */
-		.contrast = c->is_length ? .9 : 1,
+		/* The text itself says more than its length; the end may follow from the time. */
+		.contrast = c->is_length		  ? .9
+			    : c->key.kind == KY_TRAIT_END ? .85
+							  : 1,
 		.rank = rank_of(c),
 		.is_order = ky_trait_is_of_order(c->key.kind),
 		.about = is_thread		       ? KY_ABOUT_THREAD

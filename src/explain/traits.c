@@ -121,6 +121,9 @@ void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct
 		if (w->seen.v[i] == e->class->name)
 			return;
 	}
+	/* The end of the span itself is kept as such. */
+	if (e->kind == KY_EVENT_SPAN_END && e->class->base == a->x->span)
+		return;
 	/* Fields of the kernel are addresses, numbers of descriptors and the like. */
 	if (w->seen.n >= MAX_SEEN || e->class->is_kernel || e->class->is_function)
 		return;
@@ -171,6 +174,13 @@ static bool is_longest(struct ky_account *a, struct ky_instance *i, uint32_t nam
 	return true;
 }
 
+/* The span's own fields are kept as those of the begin and of the end. */
+static bool is_itself(
+	const struct ky_account *a, const struct ky_instance *i, const struct ky_frame *f)
+{
+	return f->name == a->x->span && f->begin_ns == i->begin_ns;
+}
+
 void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size_t n,
 	const struct ky_source_event *e)
 {
@@ -182,7 +192,7 @@ void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size
 	for (size_t i = 0; i < t->active.n; i++) {
 		struct ky_window *w = t->active.v[i];
 
-		if (f->begin_ns < w->from ||
+		if (f->begin_ns < w->from || is_itself(a, w->instance, f) ||
 			!is_longest(a, w->instance, f->name, e->ns - f->begin_ns))
 			continue;
 		for (size_t k = f->n_outer; k < end; k++) {

@@ -224,6 +224,19 @@ def test_properties_together():
                              "format": p.r.choice(["pdf", "csv", "xml"])}, 'when region = "eu" and tier = "free" and format = "pdf"')
 
 
+def test_effect():
+    """Fields of the end follow from the time: the begin says nearly as much, and is the reason."""
+    class Reports(Program):
+        def end(self, name, **fields):
+            super().end(name, status="late" if self.is_slow else "ok", **fields)
+
+    def work(p, i, f):
+        p.is_slow = f["region"] == "centre" and p.r.random() < .7
+        p.spend(900 if p.is_slow else 30)
+    check(Reports(406, n=700).make(work, lambda p, i: {"region": p.r.choice(["north", "south", "west", "east", "isles", "centre"])}),
+          'when region = "centre" (100 %')
+
+
 def test_two_values_of_many():
     """All slow instances have an account, and a sample of the others: slow ones are still few."""
     def fields(p, i):
