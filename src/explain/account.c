@@ -417,6 +417,8 @@ int ky_account_read(struct ky_explain *x, struct ky_source *s, struct ky_instanc
 	r = ky_windows_make(&a);
 	if (!r)
 		r = read_all(&a);
+	if (!r)
+		r = ky_before_keep_rare(&a);
 	for (size_t i = 0; i < n && !r && !a.error; i++) {
 		if (!chosen[i]->is_closed)
 			close_instance(&a, chosen[i]);

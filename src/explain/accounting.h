@@ -27,7 +27,8 @@ struct ky_window {
 struct ky_mark {
 	uint32_t name;
 	uint32_t process; /* UINT32_MAX: not known */
-	int64_t ns;
+	int64_t ns, first_ns;
+	size_t n;
 	struct ky_fact counter; /* NONE: it is no counter */
 };
 
@@ -268,6 +269,8 @@ void ky_repeats_deinit(struct ky_account *a);
  * Remembers events of the application and ends of spans, for instances that begin later. t: the
  * timeline of the event's thread; NULL: not known.
  */
+/* Keeps those that came once or twice. 0 or -ENOMEM. */
+int ky_before_keep_rare(struct ky_account *a);
 void ky_before_add_event(
 	struct ky_account *a, const struct ky_timeline *t, const struct ky_source_event *e);
 /*

@@ -202,7 +202,7 @@ static bool put_times(struct ky_buf *b, const struct ky_explanation *e)
 	f.affected.v = d->slow;
 	f.affected.n = d->n_slow;
 	/* Without the sample of all, no trend is looked for. */
-	if (ky_times_find(&times, &e->x, &f, NULL, 0) < 0)
+	if (ky_times_find(&times, d, &f, NULL, 0) < 0)
 		return false;
 	for (size_t i = 0; i < times.n && !found; i++) {
 		found = times.v[i].rank < 4 && times.v[i].explained >= .6;

@@ -33,8 +33,24 @@ void ky_before_add_event(
 	if (!m)
 		return;
 	m->ns = e->ns;
+	m->first_ns = m->n++ ? m->first_ns : e->ns;
 	if (counter && !is_span)
 		m->counter = ky_source_fact(a->source, e, counter);
+}
+
+int ky_before_keep_rare(struct ky_account *a)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->n_marks && !r; i++) {
+		const struct ky_mark *m = &a->marks[i];
+
+		if (m->n <= 2 && m->counter.type == KY_FACT_NONE)
+			r = ky_vec_add(&a->x->rare, (struct ky_rare){m->name, m->first_ns});
+		if (m->n == 2 && m->counter.type == KY_FACT_NONE && !r)
+			r = ky_vec_add(&a->x->rare, (struct ky_rare){m->name, m->ns});
+	}
+	return r;
 }
 
 static void add_since(struct ky_account *a, struct ky_instance *i, const struct ky_mark *m,

@@ -317,7 +317,7 @@ static int choose_conditions(struct ky_search *w, bool with_times)
 {
 	struct ky_times times = {0};
 	size_t n = 0, first;
-	int r = with_times ? ky_times_find(&times, w->x, w->f, w->all, w->n_all) : 0;
+	int r = with_times ? ky_times_find(&times, w->d, w->f, w->all, w->n_all) : 0;
 
 	for (size_t i = 0; i < w->found.n; i++) {
 		if (w->found.v[i].p * (double)KY_MAX(w->n_tests, (size_t)1) < KY_ALPHA)

@@ -204,6 +204,7 @@ void ky_explain_deinit(struct ky_explain *x)
 	ky_htab_deinit(&x->by_pid);
 	ky_vec_deinit(&x->keys);
 	ky_vec_deinit(&x->company);
+	ky_vec_deinit(&x->rare);
 	ky_components_deinit(&x->components);
 	ky_texts_deinit(&x->names);
 }

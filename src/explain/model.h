@@ -276,6 +276,12 @@ struct ky_explain_symbols {
 	void *arg;
 };
 
+/* An event of the application, or the end of a span, of a name that comes once or twice. */
+struct ky_rare {
+	uint32_t name;
+	int64_t ns;
+};
+
 struct ky_explain {
 	const struct ky_explain_symbols *symbols; /* borrowed, or NULL */
 	struct ky_texts names;
@@ -287,7 +293,8 @@ struct ky_explain {
 	KY_VEC(struct ky_trait_key) keys;
 	struct ky_htab by_key;
 	KY_VEC(struct ky_company_name) company; /* in the order in which they were met */
-	uint32_t span;				/* the name asked for */
+	KY_VEC(struct ky_rare) rare;
+	uint32_t span;		     /* the name asked for */
 	int64_t sample_ns;	     /* between CPU samples of a thread that runs; 0: none */
 	uint32_t unseen;	     /* the name of time without any event of the thread; 0: none */
 	uint32_t largest_allocation; /* a name, whose size is a fact; 0: there is none */

@@ -26,6 +26,8 @@ struct work {
 	struct ky_instance *const *all;
 	size_t n_all;
 	size_t n_trace; /* instances that began in the trace */
+	double from_ns; /* of slow instances */
+	double weight;	/* how many slow ones of the trace each affected one stands for */
 	int error;
 };
 
@@ -125,14 +127,21 @@ struct first {
 	enum scope scope;
 };
 
+/* How many of the trace these affected ones stand for. */
+static size_t of_trace(const struct work *w, size_t n)
+{
+	return KY_MIN((size_t)llround(w->weight * (double)n), w->n_trace);
+}
+
 static void try_first(const struct work *w, enum scope scope, size_t n, struct first *best)
 {
-	size_t n_affected = w->f->affected.n, hits = 0, n_groups;
+	size_t n_affected = of_trace(w, w->f->affected.n), hits = 0, n_groups;
 	size_t size = count_first(w, scope, n, &n_groups);
 	struct first f = {.n = n, .size = size, .scope = scope};
 
-	for (size_t i = 0; i < n_affected; i++)
+	for (size_t i = 0; i < w->f->affected.n; i++)
 		hits += ordinal_in(w->f->affected.v[i], scope) < n;
+	hits = KY_MIN(of_trace(w, hits), size);
 	f.hits = hits;
 	f.density = (double)hits / (double)KY_MAX(size, (size_t)1);
 	if ((double)hits < .6 * (double)n_affected || f.density < .4 || hits > size ||
@@ -160,7 +169,7 @@ static void find_first(struct work *w)
 		for (size_t i = 0; i < w->f->affected.n; i++)
 			last = KY_MAX(last, (size_t)ordinal_in(w->f->affected.v[i], scope) + 1);
 		try_first(w, scope, last, &best);
-		try_first(w, scope, w->f->affected.n / n_groups * 12 / 10 + 1, &best);
+		try_first(w, scope, of_trace(w, w->f->affected.n) / n_groups * 12 / 10 + 1, &best);
 	}
 	if (!best.hits)
 		return;
@@ -224,7 +233,7 @@ static size_t count_multiples(
  * larger step has fewer places than there have to be hits.
  */
 static uint32_t find_step_of(
-	const struct place *v, size_t n, size_t n_trace, uint32_t *counts, double *ret_part)
+	const struct place *v, size_t n, double n_trace, uint32_t *counts, double *ret_part)
 {
 	uint32_t found = 0;
 	size_t tried;
@@ -232,8 +241,7 @@ static uint32_t find_step_of(
 	*ret_part = 0;
 	count_multiples(v, n, 1, counts, &tried);
 	for (uint32_t step = 3;
-		step <= MAX_STEP && (double)step * MIN_HITS * (double)tried <= (double)n_trace;
-		step++) {
+		step <= MAX_STEP && (double)step * MIN_HITS * (double)tried <= n_trace; step++) {
 		size_t hits = count_multiples(v, n, step, counts, &tried);
 		double part = (double)hits / (double)KY_MAX(tried, (size_t)1);
 		double p = hits < 5 || part < MIN_HITS
@@ -258,11 +266,11 @@ static void test_places(struct work *w, struct place *v, size_t n, const char *o
 
 	if (counts && n >= 6) {
 		qsort(v, n, sizeof(*v), compare_places);
-		step = find_step_of(v, n, w->n_trace, counts, &part);
+		step = find_step_of(v, n, (double)w->n_trace / w->weight, counts, &part);
 	}
 	free(counts);
 	/* So many of those that the step names must be affected. */
-	if (!step || 4 * n * step < w->n_trace)
+	if (!step || 4 * of_trace(w, n) * step < w->n_trace)
 		return;
 	snprintf(text, sizeof(text), "each %s %s", ky_times_ordinal(ordinal, sizeof(ordinal), step),
 		of);
@@ -382,42 +390,99 @@ static void find_period(struct work *w)
 
 /* --- one stretch of the trace --- */
 
+#define NEAR 10 /* instances between two of a stretch */
+
+/* Affected ones in order of their begins, from one to another, and how many began meanwhile. */
+struct stretch {
+	struct ky_instance **v;
+	size_t n, from, to, size;
+};
+
+static size_t size_of(const struct stretch *s, size_t from, size_t to)
+{
+	return (size_t)s->v[to]->ordinal - s->v[from]->ordinal + 1;
+}
+
+/* The shortest one with nine tenths of them, and those that follow, or come before, at once. */
+static void find_shortest(const struct work *w, struct stretch *s)
+{
+	size_t k = (s->n * 9 + 9) / 10, near = (size_t)(NEAR * w->weight);
+
+	s->to = k - 1;
+	for (size_t i = 1; i + k <= s->n; i++) {
+		if (size_of(s, i, i + k - 1) < size_of(s, s->from, s->to)) {
+			s->from = i;
+			s->to = i + k - 1;
+		}
+	}
+	while (s->from && size_of(s, s->from - 1, s->from) <= near)
+		s->from--;
+	while (s->to + 1 < s->n && size_of(s, s->to, s->to + 1) <= near)
+		s->to++;
+	s->size = size_of(s, s->from, s->to);
+}
+
+/* A rare event from the last one that is not slow to the first one of the stretch; or NULL. */
+static const char *find_event_before(const struct work *w, const struct stretch *s)
+{
+	const struct ky_instance *first = s->v[s->from];
+	const struct ky_rare *found = NULL;
+	int64_t from_ns = INT64_MAX;
+
+	for (size_t i = 0; i < w->n_all && w->all[i]->begin_ns < first->begin_ns; i++) {
+		if (w->all[i]->ns < w->from_ns)
+			from_ns = w->all[i]->begin_ns;
+	}
+	for (size_t i = 0; i < w->x->rare.n; i++) {
+		const struct ky_rare *r = &w->x->rare.v[i];
+
+		if (r->ns >= from_ns && r->ns <= first->end_ns && (!found || r->ns > found->ns))
+			found = r;
+	}
+	return found ? ky_texts_get(&w->x->names, found->name) : NULL;
+}
+
+static void add_stretch(struct work *w, const struct stretch *s, size_t n, bool is_reason)
+{
+	const struct ky_instance *first = s->v[s->from], *last = s->v[s->to];
+	const char *event = find_event_before(w, s);
+	char text[192 + KY_TEXTS_LENGTH], from[48], to[48];
+	bool is_to_end = (double)(w->n_trace - last->ordinal) <= NEAR * w->weight;
+
+	ky_times_clock(from, sizeof(from), first->begin_ns);
+	ky_times_clock(to, sizeof(to), last->end_ns);
+	snprintf(text, sizeof(text), "from %.12s %s%.12s%s%s (%zu of the %zu then)", from,
+		is_to_end ? "on" : "to ", is_to_end ? "" : to, event ? ", after " : "",
+		event ? event : "", n, s->size);
+	add_time(w, KY_MIN(1, (double)n / (double)s->size), is_reason ? 3 : 4, text);
+}
+
 /* The shortest stretch with nine tenths of the affected ones, if half of all in it are affected. */
 static void find_stretch(struct work *w)
 {
-	size_t n = w->f->affected.n, k = (n * 9 + 9) / 10, best = n, size = 0;
-	struct ky_instance **v = new_array(w, n, sizeof(*v));
-	char text[160], from[48], to[48];
+	struct stretch s = {.n = w->f->affected.n};
+	size_t n, others;
 	bool is_reason;
 
-	if (!v || n < 10) {
-		free(v);
+	s.v = new_array(w, s.n, sizeof(*s.v));
+	if (!s.v || s.n < 10) {
+		free(s.v);
 		return;
 	}
-	memcpy(v, w->f->affected.v, n * sizeof(*v));
-	qsort(v, n, sizeof(*v), ky_instance_by_begin);
-	for (size_t i = 0; i + k <= n; i++) {
-		size_t here = (size_t)v[i + k - 1]->ordinal - v[i]->ordinal + 1;
-
-		if (best == n || here < size) {
-			best = i;
-			size = here;
-		}
-	}
+	memcpy(s.v, w->f->affected.v, s.n * sizeof(*s.v));
+	qsort(s.v, s.n, sizeof(*s.v), ky_instance_by_begin);
+	find_shortest(w, &s);
+	n = KY_MIN(of_trace(w, s.to - s.from + 1), s.size);
+	others = KY_MIN(of_trace(w, s.n - (s.to - s.from + 1)), w->n_trace - s.size);
 	/* One stall of the machine hits all that are open at that time. */
-	is_reason = k >= MIN_STRETCH && (double)k >= .9 * (double)size &&
+	is_reason = n >= MIN_STRETCH && (double)n >= .9 * (double)s.size &&
 		    w->f->mean_ns[0] > 2 * w->f->mean_ns[1] &&
-		    (double)(v[best + k - 1]->end_ns - v[best]->begin_ns) >
+		    (double)(s.v[s.to]->end_ns - s.v[s.from]->begin_ns) >
 			    5 * w->f->affected.v[0]->ns;
-	if (2 * k >= size && 4 * size < w->n_trace &&
-		ky_stats_fisher(k, size, n - k, w->n_trace - size) * (double)n < 1e-6) {
-		ky_times_clock(from, sizeof(from), v[best]->begin_ns);
-		ky_times_clock(to, sizeof(to), v[best + k - 1]->end_ns);
-		snprintf(text, sizeof(text), "from %.12s to %.12s (%zu of the %zu then)", from, to,
-			k, size);
-		add_time(w, (double)k / (double)size, is_reason ? 3 : 4, text);
-	}
-	free(v);
+	if (2 * n >= s.size && 2 * s.size <= w->n_trace &&
+		ky_stats_fisher(n, s.size, others, w->n_trace - s.size) * (double)s.n < 1e-6)
+		add_stretch(w, &s, n, is_reason);
+	free(s.v);
 }
 
 /* --- ever slower --- */
@@ -463,10 +528,17 @@ static void find_trend(struct work *w)
 	add_time(w, KY_MIN(1, explained), 1, text);
 }
 
-int ky_times_find(struct ky_times *ret, const struct ky_explain *x, const struct ky_finding *f,
+int ky_times_find(struct ky_times *ret, const struct ky_difference *d, const struct ky_finding *f,
 	struct ky_instance *const *all, size_t n_all)
 {
-	struct work w = {.times = ret, .x = x, .f = f, .all = all, .n_all = n_all};
+	const struct ky_explain *x = d->x;
+	struct work w = {.times = ret,
+		.x = x,
+		.f = f,
+		.all = all,
+		.n_all = n_all,
+		.from_ns = d->group->from_ns,
+		.weight = KY_MAX(1, d->group->slow_weight)};
 
 	*ret = (struct ky_times){0};
 	for (size_t i = 0; i < x->threads.n; i++) {

@@ -13,7 +13,7 @@ struct ky_times {
 };
 
 /* all: in order of their begins. 0 or -ENOMEM; then there is nothing to free. */
-int ky_times_find(struct ky_times *ret, const struct ky_explain *x, const struct ky_finding *f,
+int ky_times_find(struct ky_times *ret, const struct ky_difference *d, const struct ky_finding *f,
 	struct ky_instance *const *all, size_t n_all);
 
 /* "1st", "22nd", "13th", "64th". Returns buf. */

@@ -2296,6 +2296,16 @@ def test_stretch():
     assert " — from 22:13:20." in first and " is slow because " in first, first
 
 
+def test_since_an_event():
+    """From an event on, all are slow: more than have an account."""
+    def work(p, i, f):
+        if i == 2600:
+            p.event("conf:reloaded", generation=2)
+        p.spend(400 if i >= 2600 else 30)
+    path = Program(407, n=4200, threads=1).make(work)
+    check(path, "itself takes 4", " — from ", " on, after conf:reloaded (100 %")
+
+
 def test_period():
     """All that run at certain times are slow, whatever thread they run in."""
     def work(p, i, f):
