@@ -16,20 +16,27 @@ static bool is_delimiter(char c)
 	return c && strchr("/:-.?_=@ ,;#&|()[]+\\\"", c);
 }
 
-/* The ending of a text that is cut is not known. */
-bool ky_affix_has(const struct ky_explain *x, const struct ky_fact *fact, const struct ky_affix *v)
+static bool is_in_text(const char *text, const char *affix, const struct ky_affix *v)
 {
-	const char *affix = ky_texts_get(&x->names, v->fact.text) + v->from;
-	const char *text = fact->type == KY_FACT_TEXT ? ky_texts_get(&x->names, fact->text) : "";
 	size_t length = strlen(text);
 
 	if (length < v->length)
 		return false;
 	if (v->place == KY_AFFIX_INSIDE)
 		return memmem(text, length, affix, v->length);
-	if (v->place == KY_AFFIX_BEGIN)
-		return !memcmp(text, affix, v->length);
-	return !ky_column_is_cut(fact) && !memcmp(text + length - v->length, affix, v->length);
+	return !memcmp(
+		v->place == KY_AFFIX_BEGIN ? text : text + length - v->length, affix, v->length);
+}
+
+/* Of a text that is cut, neither the ending is known nor all of its words. */
+bool ky_affix_has(const struct ky_explain *x, const struct ky_fact *fact, const struct ky_affix *v)
+{
+	const char *affix = ky_texts_get(&x->names, v->fact.text) + v->from;
+
+	if (fact->type != KY_FACT_TEXT ||
+		((v->is_lacking || v->place == KY_AFFIX_END) && ky_column_is_cut(fact)))
+		return false;
+	return is_in_text(ky_texts_get(&x->names, fact->text), affix, v) != v->is_lacking;
 }
 
 static size_t count_affix(const struct ky_search *w, uint32_t key, const struct ky_affix *v,
@@ -62,11 +69,16 @@ static double explained_by_affix(
 	return explained;
 }
 
-/* Of those that come as often, a word anywhere says least. */
+/*
+ * Of those that come as often, a word anywhere says least. Of those that are lacking, each says
+ * more that fewer typical texts lack.
+ */
 static bool is_better_affix(const struct affix *a, const struct affix *b)
 {
 	if (a->affected != b->affected)
 		return a->affected > b->affected;
+	if (a->is.is_lacking && a->typical != b->typical)
+		return a->typical < b->typical;
 	if ((a->is.place == KY_AFFIX_INSIDE) != (b->is.place == KY_AFFIX_INSIDE))
 		return b->is.place == KY_AFFIX_INSIDE;
 	return a->is.length > b->is.length;
@@ -76,9 +88,17 @@ static bool is_better_affix(const struct affix *a, const struct affix *b)
 struct tried {
 	struct ky_search *w;
 	uint32_t key;
+	bool is_lacking;
 	size_t n[2]; /* of beginnings and endings, and of words */
 	struct affix alone, together;
 };
+
+static void take_better(
+	struct affix *best, const struct affix *v, double affected, double typical, double max)
+{
+	if (typical <= max * affected && (!best->affected || is_better_affix(v, best)))
+		*best = *v;
+}
 
 static void try_affix(void *arg, const struct ky_affix *is)
 {
@@ -90,38 +110,42 @@ static void try_affix(void *arg, const struct ky_affix *is)
 	if (t->n[is->place == KY_AFFIX_INSIDE]++ >= MAX_AFFIXES)
 		return;
 	w->n_tests++;
-	v.affected = count_affix(w, t->key, is, w->f->affected.v, w->f->affected.n);
+	v.is.is_lacking = t->is_lacking;
+	v.affected = count_affix(w, t->key, &v.is, w->f->affected.v, w->f->affected.n);
 	affected = (double)v.affected / (double)w->f->affected.n;
-	if (affected < .6 || (t->alone.affected && !is_better_affix(&v, &t->alone)))
+	if (affected < .6)
 		return;
-	v.typical = count_affix(w, t->key, is, w->d->group->typical, w->d->group->n_typical);
+	v.typical = count_affix(w, t->key, &v.is, w->d->group->typical, w->d->group->n_typical);
 	typical = (double)v.typical / (double)w->d->group->n_typical;
-	if (typical <= .5 * affected)
-		t->alone = v;
-	if (typical <= KY_MAX_OF_TYPICAL * affected &&
-		(!t->together.affected || is_better_affix(&v, &t->together)))
-		t->together = v;
+	take_better(&t->alone, &v, affected, typical, .5);
+	take_better(&t->together, &v, affected, typical, KY_MAX_OF_TYPICAL);
 }
 
 /* Texts of affected instances that have it differ: of one text, the value says more. */
 static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct ky_affix *v)
 {
+	const struct ky_fact *first = NULL;
+
 	for (size_t i = 0; i < w->f->affected.n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
 
-		if (fact && fact->text != v->fact.text && ky_affix_has(w->x, fact, v))
+		if (!fact || !ky_affix_has(w->x, fact, v))
+			continue;
+		if (first && fact->text != first->text)
 			return true;
+		first = fact;
 	}
 	return false;
 }
 
 void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_affix *v)
 {
-	static const char *const words[] = {[KY_AFFIX_BEGIN] = "begins with",
-		[KY_AFFIX_END] = "ends with",
-		[KY_AFFIX_INSIDE] = "contains"};
+	static const char *const words[][2] = {
+		[KY_AFFIX_BEGIN] = {"begins with", "does not begin with"},
+		[KY_AFFIX_END] = {"ends with", "does not end with"},
+		[KY_AFFIX_INSIDE] = {"contains", "does not contain"}};
 
-	ky_buf_printf(b, " %s \"%.*s\"", words[v->place], (int)v->length,
+	ky_buf_printf(b, " %s \"%.*s\"", words[v->place][v->is_lacking], (int)v->length,
 		ky_texts_get(&x->names, v->fact.text) + v->from);
 }
 
@@ -208,24 +232,35 @@ static void offer_affix(const struct tried *t, const struct ky_column *c)
 		(double)t->together.typical / (double)w->d->group->n_typical);
 }
 
+/* Looks at the texts of three of these instances. */
+static void try_texts(struct tried *t, struct ky_instance *const *v, size_t n)
+{
+	for (size_t i = 0; i < KY_MIN(n, (size_t)3); i++) {
+		const struct ky_fact *fact = ky_instance_fact(v[i * (n - 1) / 2], t->key);
+
+		if (fact)
+			ky_affixes_of(t->w->x, fact, try_affix, t);
+	}
+}
+
 /*
- * Texts that are all different may begin or end alike, or have a word in common. Three of the
- * affected ones are looked at.
+ * Texts that are all different may begin or end alike, or have a word in common; or they lack what
+ * typical ones have.
  */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
-	struct tried t = {.w = w, .key = key};
+	struct tried has = {.w = w, .key = key}, lacks = {.w = w, .key = key, .is_lacking = true};
+	const struct tried *const both[] = {&has, &lacks};
 
-	for (size_t i = 0; i < KY_MIN(w->f->affected.n, (size_t)3); i++) {
-		const struct ky_fact *fact = ky_instance_fact(
-			w->f->affected.v[i * (w->f->affected.n - 1) / 2], key);
+	try_texts(&has, w->f->affected.v, w->f->affected.n);
+	try_texts(&lacks, w->d->group->typical, w->d->group->n_typical);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(both); i++) {
+		const struct tried *t = both[i];
 
-		if (fact)
-			ky_affixes_of(w->x, fact, try_affix, &t);
+		if (t->together.affected && has_several_texts(w, key, &t->together.is))
+			offer_affix(t, c);
+		if (t->alone.affected && has_several_texts(w, key, &t->alone.is))
+			add_affix(w, c, &t->alone);
 	}
-	if (t.together.affected && has_several_texts(w, key, &t.together.is))
-		offer_affix(&t, c);
-	if (t.alone.affected && has_several_texts(w, key, &t.alone.is))
-		add_affix(w, c, &t.alone);
 	return w->error;
 }

@@ -16,6 +16,7 @@ struct ky_affix {
 	struct ky_fact fact; /* a text that has it */
 	size_t from, length; /* its bytes there */
 	enum ky_affix_place { KY_AFFIX_BEGIN, KY_AFFIX_END, KY_AFFIX_INSIDE } place;
+	bool is_lacking; /* texts that do not have it */
 };
 
 /* Numbers have one remainder, or one bit. */

@@ -487,6 +487,20 @@ def test_word():
     check(Program(7).make(work, fields), 'when url contains "debug=1" (100 %')
 
 
+def test_word_that_is_lacking():
+    """A word that only slow ones lack says more than that they are shorter."""
+    def fields(p, i):
+        return {"statement": "SELECT id FROM people WHERE %s = %x" % (p.r.choice(["name", "note", "city"]), p.r.getrandbits(28))
+                + (" LIMIT %d" % p.r.randrange(1, 90) if p.r.random() < .94 else "")}
+
+    def work(p, i, f):
+        p.spend(30 if "LIMIT" in f["statement"] else 900)
+    check(Program(408, n=700).make(work, fields), 'when statement does not contain "LIMIT" (100 %')
+    check(Program(409, n=700).make(lambda p, i, f: p.spend(30 if f["file"].endswith(".gz") else 900), lambda p, i: {
+        "file": "/var/log/%x%s" % (p.r.getrandbits(30), p.r.choice([".gz"] * 50 + [".xz", ".zst", ".log", ".1"]))}),
+        'when file does not end with ".gz" (100 %')
+
+
 def test_long_text():
     """Only the beginning of a long text is kept, but its length is known."""
     def work(p, i, f):
