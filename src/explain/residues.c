@@ -24,6 +24,14 @@ struct likeness {
 	size_t n_tests; /* remainders that it was chosen from */
 };
 
+uint64_t ky_likeness_divisor(size_t n)
+{
+	if (n + 2 <= MAX_DIVISOR)
+		return n + 2;
+	n -= MAX_DIVISOR - 1;
+	return n < KY_ARRAY_SIZE(round_divisors) ? round_divisors[n] : 0;
+}
+
 /* Numbers below 0 have no bits, and no remainders; those in base 16 have no sign. */
 static bool is_usable(const struct ky_fact *f)
 {
@@ -146,10 +154,8 @@ int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t ke
 			return 0;
 		any |= is_usable(&c->facts[i]) ? (uint64_t)c->facts[i].number : 0;
 	}
-	for (uint64_t m = 2; m <= MAX_DIVISOR; m++)
-		try_divisor(w, key, m, &best);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(round_divisors); i++)
-		try_divisor(w, key, round_divisors[i], &best);
+	for (size_t i = 0; ky_likeness_divisor(i); i++)
+		try_divisor(w, key, ky_likeness_divisor(i), &best);
 	/* The highest bit is a threshold. */
 	for (int i = 0; i < N_BITS && any >> i > 1; i++) {
 		struct likeness l = {{.bit = UINT64_C(1) << i}, .n_tests = 1};

@@ -178,6 +178,8 @@ bool ky_affix_has(const struct ky_explain *x, const struct ky_fact *fact, const 
 /* " begins with "/admin/"". */
 void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_affix *v);
 bool ky_likeness_has(const struct ky_likeness *l, const struct ky_fact *fact);
+/* The divisor of that number whose remainders are tried; 0: there are no more. */
+uint64_t ky_likeness_divisor(size_t n);
 /* " % 100 = 7", " & 0x8". */
 void ky_likeness_put(struct ky_buf *b, const struct ky_likeness *l);
 /* Two fields that are the same, or are not. After the other kinds. */

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/subgroup.h"
 
-#include "explain/difference.h"
+#include "explain/search.h"
 #include "explain/stats.h"
 
 #define MIN_PURITY 0.6 /* of the instances with the value are slow */
 #define MIN_SIZE   5   /* instances */
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
-#define MAX_KEPT   12  /* picks that are tried two at a time */
+#define N_TEXTS	   8   /* of them, beginnings, endings and words are tried */
+#define N_AFFIXES  256 /* of these, about */
+#define N_DIVISORS 71
+#define MAX_KEPT   12 /* picks that are tried two at a time */
 
-/* A way to pick instances: a value, a size from `from` to `to`, how often something comes. */
+/*
+ * A way to pick instances: a value, a size from `from` to `to`, a remainder, a piece of a text, how
+ * often something comes.
+ */
 struct pick {
 	uint32_t key;	    /* or one of the positions below */
 	uint32_t component; /* how often it comes; 0: this is about the key */
 	uint32_t company;   /* a span of other threads, for half of its time; 0: likewise */
-	bool is_size;
+	enum { IS_VALUE, IS_SIZE, IS_LIKE, IS_AFFIX } kind;
 	struct ky_fact fact;
 	double from, to;
+	struct ky_likeness likeness;
+	struct ky_affix affix;
+	double n_choices;	  /* from which it was chosen; 0: one */
 	const struct pick *other; /* it must pick the instance, too; or NULL */
 };
+
+#define MAX_REMAINDERS 1024
 
 #define POSITION_IN_TRACE  UINT32_MAX
 #define POSITION_IN_THREAD (UINT32_MAX - 1)
@@ -53,31 +64,35 @@ static bool get_size(const struct ky_instance *i, uint32_t key, double *ret)
 	return true;
 }
 
-static bool is_picked(const struct ky_instance *i, const struct pick *p)
+static bool is_picked(const struct ky_explain *x, const struct ky_instance *i, const struct pick *p)
 {
 	const struct ky_part *part = p->component ? ky_instance_part(i, p->component) : NULL;
+	const struct ky_fact *f;
 	double size;
 
-	if (p->other && !is_picked(i, p->other))
+	if (p->other && !is_picked(x, i, p->other))
 		return false;
 	if (p->company)
 		return ky_instance_company(i, p->company) >= .5;
 	if (p->component)
 		return part && part->count >= p->from;
-	if (!p->is_size) {
-		const struct ky_fact *f = ky_instance_fact(i, p->key);
-
+	f = p->kind == IS_SIZE ? NULL : ky_instance_fact(i, p->key);
+	if (p->kind == IS_VALUE)
 		return f && !ky_fact_compare(f, &p->fact);
-	}
+	if (p->kind == IS_LIKE)
+		return ky_likeness_has(&p->likeness, f);
+	if (p->kind == IS_AFFIX)
+		return f && ky_affix_has(x, f, &p->affix);
 	return get_size(i, p->key, &size) && size >= p->from && size <= p->to;
 }
 
-static size_t count_picked(struct ky_instance *const *v, size_t n, const struct pick *p)
+static size_t count_picked(
+	const struct ky_explain *x, struct ky_instance *const *v, size_t n, const struct pick *p)
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++)
-		found += is_picked(v[i], p);
+		found += is_picked(x, v[i], p);
 	return found;
 }
 
@@ -88,7 +103,7 @@ static bool is_slow(const struct search *s, const struct ky_instance *i)
 
 static void try_pick(struct search *s, const struct pick *p)
 {
-	size_t slow = count_picked(s->group->slow, s->group->n_slow, p), typical;
+	size_t slow = count_picked(s->x, s->group->slow, s->group->n_slow, p), typical;
 	double n = 0, hits = 0, chance;
 
 	s->n_tests++;
@@ -97,15 +112,16 @@ static void try_pick(struct search *s, const struct pick *p)
 	for (size_t i = 0; i < s->n_all; i++) {
 		double weight = ky_group_weight(s->group, s->all[i]);
 
-		if (!is_picked(s->all[i], p))
+		if (!is_picked(s->x, s->all[i], p))
 			continue;
 		n += weight;
 		hits += is_slow(s, s->all[i]) ? weight : 0;
 	}
 	if (hits < MIN_PURITY * n || slow < s->best_size)
 		return;
-	typical = count_picked(s->group->typical, s->group->n_typical, p);
-	chance = ky_stats_fisher(slow, s->group->n_slow, typical, s->group->n_typical);
+	typical = count_picked(s->x, s->group->typical, s->group->n_typical, p);
+	chance = KY_MAX(1, p->n_choices) *
+		 ky_stats_fisher(slow, s->group->n_slow, typical, s->group->n_typical);
 	if (slow == s->best_size && chance >= s->best_p)
 		return;
 	if (chance > KY_ALPHA / 1e4)
@@ -118,15 +134,15 @@ static void try_pick(struct search *s, const struct pick *p)
 /* How much more often slow instances have it than typical ones. */
 static double measure_contrast(const struct search *s, const struct pick *p)
 {
-	double slow = (double)count_picked(s->group->slow, s->group->n_slow, p);
-	double typical = (double)count_picked(s->group->typical, s->group->n_typical, p);
+	double slow = (double)count_picked(s->x, s->group->slow, s->group->n_slow, p);
+	double typical = (double)count_picked(s->x, s->group->typical, s->group->n_typical, p);
 
 	return slow / (double)s->group->n_slow - typical / KY_MAX(1, (double)s->group->n_typical);
 }
 
 static void take_better(const struct search *s, struct pick *best, const struct pick *p)
 {
-	if (!best->is_size || measure_contrast(s, p) > measure_contrast(s, best))
+	if (best->kind != IS_SIZE || measure_contrast(s, p) > measure_contrast(s, best))
 		*best = *p;
 }
 
@@ -212,11 +228,11 @@ static int try_sizes(struct search *s, uint32_t key)
 	ky_stats_sort(sizes, n);
 	for (size_t k = 1; k <= N_PARTS && n >> k > 2; k++) {
 		struct pick large = {.key = key,
-			.is_size = true,
+			.kind = IS_SIZE,
 			.from = sizes[n - (n >> k)],
 			.to = sizes[n - 1]};
 		struct pick small = {
-			.key = key, .is_size = true, .from = sizes[0], .to = sizes[n >> k]};
+			.key = key, .kind = IS_SIZE, .from = sizes[0], .to = sizes[n >> k]};
 
 		if (key < POSITION_IN_THREAD) {
 			try_pick(s, &large);
@@ -225,10 +241,72 @@ static int try_sizes(struct search *s, uint32_t key)
 		try_pick(s, &small);
 		take_better(s, &best, &small);
 	}
-	if (best.is_size)
+	if (best.kind == IS_SIZE)
 		keep_pick(s, &best);
 	free(sizes);
 	return 0;
+}
+
+/* The most frequent remainder of each divisor, if it is so much more frequent than by chance. */
+#define MUCH_MORE 2
+
+static int try_remainders(struct search *s, uint32_t key)
+{
+	const struct ky_group *g = s->group;
+	uint32_t *counts = calloc(MAX_REMAINDERS, sizeof(*counts));
+
+	for (size_t k = 0; counts && ky_likeness_divisor(k); k++) {
+		struct pick p = {.key = key, .kind = IS_LIKE};
+		size_t n = 0;
+
+		p.likeness.divisor = ky_likeness_divisor(k);
+		p.n_choices = N_DIVISORS * (double)p.likeness.divisor;
+		memset(counts, 0, MAX_REMAINDERS * sizeof(*counts));
+		for (size_t i = 0; i < g->n_slow; i++) {
+			const struct ky_fact *f = ky_instance_fact(g->slow[i], key);
+			uint64_t rest = f ? (uint64_t)f->number % p.likeness.divisor : 0;
+
+			if (!f || f->type != KY_FACT_INT)
+				continue;
+			n++;
+			if (++counts[rest] > counts[p.likeness.rest])
+				p.likeness.rest = rest;
+		}
+		if ((double)counts[p.likeness.rest] * (double)p.likeness.divisor >
+			MUCH_MORE * (double)n)
+			try_pick(s, &p);
+	}
+	free(counts);
+	return counts ? 0 : -ENOMEM;
+}
+
+struct texts {
+	struct search *s;
+	uint32_t key;
+};
+
+static void try_affix(void *arg, const struct ky_affix *v)
+{
+	const struct texts *t = arg;
+
+	try_pick(t->s,
+		&(struct pick){
+			.key = t->key, .kind = IS_AFFIX, .affix = *v, .n_choices = N_AFFIXES});
+}
+
+/* Beginnings, endings and words of some texts. */
+static void try_affixes(struct search *s, uint32_t key)
+{
+	const struct ky_group *g = s->group;
+	struct texts t = {s, key};
+
+	for (size_t i = 0; i < KY_MIN(g->n_slow, (size_t)N_TEXTS); i++) {
+		const struct ky_fact *f = ky_instance_fact(
+			g->slow[i * (g->n_slow - 1) / (N_TEXTS - 1)], key);
+
+		if (f)
+			ky_affixes_of(s->x, f, try_affix, &t);
+	}
 }
 
 /* Tries a component that comes more often than in any typical instance; the load is no property. */
@@ -261,7 +339,7 @@ static int take_picked(struct ky_group *ret, const struct search *s)
 		return -ENOMEM;
 	memcpy(ret->typical, g->typical, g->n_typical * sizeof(*ret->typical));
 	for (size_t i = 0; i < g->n_slow; i++) {
-		if (is_picked(g->slow[i], &s->best))
+		if (is_picked(s->x, g->slow[i], &s->best))
 			ret->slow[ret->n_slow++] = g->slow[i];
 	}
 	ret->n_all_slow = g->n_all_slow * (double)ret->n_slow / (double)g->n_slow;
@@ -283,6 +361,10 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 		r = try_values(&s, key);
 		if (!r)
 			r = try_sizes(&s, key);
+		if (!r && x->keys.v[key].kind <= KY_TRAIT_OUTER)
+			r = try_remainders(&s, key);
+		if (!r && x->keys.v[key].kind <= KY_TRAIT_OUTER)
+			try_affixes(&s, key);
 	}
 	for (uint32_t c = KY_ROOT + 1; c <= x->components.all.n; c++)
 		try_count(&s, c);

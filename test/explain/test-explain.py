@@ -2154,6 +2154,18 @@ def test_part():
     assert "only in thread 201 (worker-1)" in first.split("ended")[0], first
 
 
+def test_part_that_is_alike():
+    """Half of the slow ones have one remainder, or a beginning; of the others nothing is known."""
+    def fields(p, i):
+        return {"user": p.r.randrange(10**6), "path": "/%s/%x" % (p.r.choice(["v1", "v2", "v3"] + ["img"] * 17), p.r.getrandbits(30))}
+    for seed, name, is_slow, text in ((410, "user", lambda u: u % 32 == 9, "when user % 32 = 9 ("),
+                                      (411, "path", lambda t: t.startswith("/v1/"), 'when path begins with "/v1/" (')):
+        def work(p, i, f):
+            p.spend(500 if is_slow(f[name]) or p.r.random() < .05 else 30)
+        first = kymo("explain", Program(seed, n=2500).make(work, fields), "--span=shop:checkout").splitlines()[0]
+        assert text in first and "100 %" not in first, first
+
+
 def test_part_of_two():
     """A value and a range select the part together; neither does alone."""
     def work(p, i, f):
