@@ -491,7 +491,8 @@ const char **ky_source_spans(const struct ky_source *s)
 	for (size_t i = 0; names && i < s->n_classes; i++) {
 		const struct ky_source_class *c = &s->classes[i];
 
-		if (c->kind == KY_EVENT_SPAN_BEGIN || c->kind == KY_EVENT_ASYNC_BEGIN)
+		if (c->kind == KY_EVENT_SPAN_BEGIN || c->kind == KY_EVENT_ASYNC_BEGIN ||
+			c->kind == KY_EVENT_SPAN_END || c->kind == KY_EVENT_ASYNC_END)
 			names[n++] = ky_texts_get(s->names, c->base);
 	}
 	if (names)

@@ -203,7 +203,8 @@ static const struct ky_span_name *find_worst(const struct ky_spans *spans)
 	worst = worst ? worst : find_worst_of(spans, true);
 	if (worst)
 		return worst;
-	return spans->names.n && spans->by_total[0]->ns.n ? spans->by_total[0] : NULL;
+	/* One of which only begins, or ends, are recorded is refused with the reason. */
+	return spans->names.n ? spans->by_total[0] : NULL;
 }
 
 static void put_others(
@@ -246,8 +247,8 @@ static int add_calls(struct ky_spans *spans, struct ky_source *source, const str
 }
 
 /*
- * Chooses the span to explain if none is asked for. ret_name: the caller frees it; NULL: no span
- * ended. others: gets a line about the choice if there is more than one. 0 or a negative errno.
+ * Chooses the span to explain if none is asked for. ret_name: the caller frees it; NULL: there is
+ * no span. others: gets a line about the choice if there is more than one. 0 or a negative errno.
  */
 static int choose_span(const struct ky_explain_question *q, char **ret_name, struct ky_buf *others)
 {
@@ -342,7 +343,7 @@ static int explain_any(struct cli *cli, struct ky_explain_question *q)
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	} else if (!q->span && !name) {
 		r = cli_fail(cli, "not-found",
-			"no span ended in this trace: <kymo/span.h> makes spans (kymo_span_begin, kymo_span_end); "
+			"there is no span in this trace: <kymo/span.h> makes them (kymo_span_begin, kymo_span_end); "
 			"or take two events of a thread as one: --pair=A..B");
 	} else {
 		q->span = q->span ? q->span : name;

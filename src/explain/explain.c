@@ -60,8 +60,14 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 	else if (v->n_nested)
 		snprintf(why, why_size, "each %s that ends in %s is nested too deeply in others",
 			e->question.span, path);
-	else if (v->n_unfinished || v->n_unbegun)
+	else if (v->n_unfinished && v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
+	else if (v->n_unfinished || v->n_unbegun)
+		snprintf(why, why_size,
+			"no %s %s in %s: %s are not recorded (-e '%s_*' selects both events)",
+			e->question.span, v->n_unbegun ? "begins" : "ends", path,
+			v->n_unbegun ? "its begins" : "all are unfinished, or their ends",
+			e->question.span);
 	else if (v->n_instant)
 		snprintf(why, why_size,
 			"each %s in %s ends at the time at which it begins: the clock is too coarse",

@@ -2863,8 +2863,11 @@ def test_wrong_names():
     plain = new_trace([traces.Event(i, "a:b", 0, (1, 1, "x"), n=i) for i in range(9)])
     assert "there is no span in this trace" in kymo("explain", plain, "--span=a:b", code=1)
     assert "--pair=A..B" in kymo("explain", plain, code=1)
-    assert "no shop:checkout both begins and ends" in kymo(
-        "explain", new_trace([traces.Event(1, "shop:checkout_begin", 0, (1, 1, "x"), span_tid=1)]), "--span=shop:checkout", code=1)
+    for edge, says in (("begin", "no shop:checkout ends in "), ("end", "no shop:checkout begins in ")):
+        path = new_trace([traces.Event(i, "shop:checkout_" + edge, 0, (1, 1, "x"), span_tid=1) for i in range(30)])
+        for options in ([], ["--span=shop:checkout"]):
+            said = kymo("explain", path, *options, code=1)
+            assert says in said and "-e 'shop:checkout_*'" in said, said
 
 
 def test_processors():
