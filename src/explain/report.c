@@ -167,7 +167,7 @@ static void put_groups(
 static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_difference *d, const struct ky_finding *f, unsigned number)
 {
-	ky_buf_printf(b, "%2u. %3.0f %%  ", number, 100 * f->share);
+	ky_buf_printf(b, "%2u. %3.0f %%  ", number, 100 * KY_MIN(1, f->share));
 	put_text(b, f->clause);
 	if (f->conditions.n)
 		put_with(b, " — ", f->conditions.v[0].text, "");
@@ -195,8 +195,13 @@ static void put_rest(struct ky_buf *b, const struct ky_explanation *e, unsigned 
 		*(f->is_shown ? &shown : &rest) += f->share;
 	}
 	if (n_shown) {
-		if (fabs(rest) >= .02)
+		if (rest >= .02)
 			ky_buf_printf(b, "    %3.0f %%  the rest, in smaller parts\n", 100 * rest);
+		if (rest <= -.02) {
+			ky_buf_puts(b, "           besides, they take ");
+			ky_words_put_duration(b, -rest * d->extra_ns);
+			ky_buf_puts(b, " less in other parts\n");
+		}
 		return;
 	}
 	for (size_t i = 0; i < d->findings.n && n < 3; i++) {
@@ -205,7 +210,7 @@ static void put_rest(struct ky_buf *b, const struct ky_explanation *e, unsigned 
 		if (f->share <= .02)
 			break;
 		ky_buf_printf(b, "    %3.0f %%  of the extra time (%.0f %% of the typical) in ",
-			100 * f->share, 100 * f->typical_share);
+			100 * KY_MIN(1, f->share), 100 * f->typical_share);
 		put_place(b, e, f);
 		put_with(b, "", f->executed ? f->executed : "", "\n");
 		n++;

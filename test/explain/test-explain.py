@@ -359,6 +359,19 @@ def test_recursion():
     assert "it runs fs:dir (3 nested), which " in first and first.count("fs:dir") == 1, first
 
 
+def test_less_elsewhere():
+    """Slow ones leave out what typical ones do: no part has more than all of the extra time."""
+    def work(p, i, f):
+        is_slow = p.r.random() < .05
+        for name, us in (("cart:build", 900 if is_slow else 30), ("cart:cached", 1 if is_slow else 250)):
+            p.begin(name)
+            p.spend(us)
+            p.end(name)
+    out = kymo("explain", Program(412, n=700).make(work), "--span=shop:checkout")
+    assert "(100 % of the extra time)" in out and "\n 1. 100 %  cart:build itself" in out, out
+    assert re.search("\n           besides, they take 2[0-9]+ us less in other parts\n", out), out
+
+
 def test_new_span():
     def work(p, i, f):
         if p.r.random() < .05:
