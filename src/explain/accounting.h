@@ -217,8 +217,9 @@ void ky_company_close(struct ky_account *a, struct ky_instance *i);
 /* Adds a fact; of two facts with one key, keeps the first. */
 void ky_traits_add_fact(
 	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact);
-/* Whether the field is identity or bookkeeping: each has a trait of its own, or is none. */
-bool ky_traits_is_own_field(const struct ky_source_class *c, const struct ky_field *f);
+/* Whether the field is identity or bookkeeping, which has a trait of its own; or an address. */
+bool ky_traits_is_no_fact(
+	struct ky_account *a, const struct ky_source_event *e, const struct ky_field *f);
 /* Adds the fields of the event, or its contexts. */
 void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
 	enum ky_trait_kind kind, uint32_t name, bool contexts);

@@ -219,7 +219,7 @@ void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint3
 		const struct ky_field *f = &e->class->fields.v[k];
 		struct ky_field_repeat *r;
 
-		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_own_field(e->class, f))
+		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_no_fact(a, e, f))
 			continue;
 		r = get_field(a, f->name);
 		if (r)

@@ -47,7 +47,7 @@ void ky_running_add(struct ky_account *a, const struct ky_source_event *e, enum 
 		struct ky_running *r;
 		double number;
 
-		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_own_field(e->class, f))
+		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_no_fact(a, e, f))
 			continue;
 		r = get_running(a, kind, f->name);
 		number = r ? ky_source_real(e, f) : NAN;

@@ -36,21 +36,31 @@ static void set_fact(
 		ky_traits_add_fact(a, i, key, fact);
 }
 
-bool ky_traits_is_own_field(const struct ky_source_class *c, const struct ky_field *f)
+/*
+ * Addresses in calls of libraries and of the kernel say nothing to people. The kernel's other
+ * numbers in base 16, such as flags, are smaller.
+ */
+static bool is_address(
+	struct ky_account *a, const struct ky_source_event *e, const struct ky_field *f)
+{
+	struct ky_fact fact = {.type = KY_FACT_NONE};
+
+	if (e->class->is_library || e->class->is_kernel)
+		fact = ky_source_fact(a->source, e, f);
+	return fact.type == KY_FACT_INT && fact.is_hex &&
+	       (e->class->is_library || (uint64_t)fact.number > UINT32_MAX);
+}
+
+bool ky_traits_is_no_fact(
+	struct ky_account *a, const struct ky_source_event *e, const struct ky_field *f)
 {
 	if (f->scope == KY_SCOPE_PACKET_CONTEXT)
 		return true;
 	for (size_t i = 0; i <= KY_FIELD_SPAN; i++) {
-		if (c->known[i] == f)
+		if (e->class->known[i] == f)
 			return true;
 	}
-	return false;
-}
-
-/* Addresses in calls of libraries say nothing to people. */
-static bool is_address(const struct ky_source_class *c, const struct ky_fact *fact)
-{
-	return c->is_library && fact->type == KY_FACT_INT && fact->is_hex;
+	return is_address(a, e, f);
 }
 
 typedef void keep_fact(
@@ -63,15 +73,10 @@ static void add_fields(struct ky_account *a, struct ky_instance *i, const struct
 	for (size_t k = 0; k < e->class->fields.n; k++) {
 		const struct ky_field *f = &e->class->fields.v[k];
 
-		struct ky_fact fact;
-
-		if ((f->scope == KY_SCOPE_FIELDS) == contexts ||
-			ky_traits_is_own_field(e->class, f))
+		if ((f->scope == KY_SCOPE_FIELDS) == contexts || ky_traits_is_no_fact(a, e, f))
 			continue;
-		fact = ky_source_fact(a->source, e, f);
 		key.field = f->name;
-		if (!is_address(e->class, &fact))
-			keep(a, i, key, fact);
+		keep(a, i, key, ky_source_fact(a->source, e, f));
 	}
 }
 
@@ -199,8 +204,7 @@ void ky_traits_end_inner(struct ky_account *a, const struct ky_timeline *t, size
 			struct ky_trait_key key = a->x->keys.v[t->outer.v[k].key];
 
 			key.kind = KY_TRAIT_CALL;
-			if (!is_address(e->class, &t->outer.v[k].fact))
-				set_fact(a, w->instance, key, t->outer.v[k].fact);
+			set_fact(a, w->instance, key, t->outer.v[k].fact);
 		}
 		add_fields(a, w->instance, e, (struct ky_trait_key){KY_TRAIT_CALL_END, f->name, 0},
 			false, set_fact);
@@ -214,7 +218,7 @@ void ky_traits_push_outer(
 		const struct ky_field *f = &e->class->fields.v[k];
 		uint32_t key;
 
-		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_own_field(e->class, f))
+		if (f->scope != KY_SCOPE_FIELDS || ky_traits_is_no_fact(a, e, f))
 			continue;
 		key = ky_explain_key(
 			a->x, (struct ky_trait_key){KY_TRAIT_OUTER, e->class->base, f->name});

@@ -2762,6 +2762,18 @@ def test_pair_of_values():
         assert (out["count"], out["slow"]["mean_ns"], out["typical"]["mean_ns"]) == (90, 10**6 + 10, 10**6 + 10), (key, out)
 
 
+def test_pair_with_addresses():
+    """The address of a buffer for a call of the kernel is no reason; flags may be one."""
+    for field, value in (("buff", 0x7f42_8916_e9d0), ("flags", 0x40)):
+        def work(p, i, f):
+            is_slow = p.r.random() < .06
+            p.event("syscall_entry_read", **{field: traces.Hex(value if is_slow else value + 16 * p.r.randrange(1, 9))})
+            p.spend(900 if is_slow else 30)
+            p.event("syscall_exit_read", ret=1)
+        out = kymo("explain", Program(413, n=500).make(work), "--pair=syscall_entry_read..syscall_exit_read")
+        assert ("when flags = 0x40 (" in out) == (field == "flags") and "buff" not in out, out
+
+
 def test_selection():
     """-f chooses instances by their begin, --begin and --end by time, -e what is looked at."""
     p = Program(33, n=200)
