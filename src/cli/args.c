@@ -67,7 +67,6 @@ static const struct synonym {
 #define OF_PROCESS  "--filter='vpid == N' selects the events of a process"
 #define OF_THREAD   "--filter='vtid == N' selects the events of a thread"
 #define NAMED_RULE  "give the name of its rule, as 'kymo status' shows it"
-#define NO_KINDS    "this command does not distinguish kinds of events"
 
 /*
  * Options of lttng(1), of its later versions, or of perf-record(1), that are refused: the answer
@@ -100,7 +99,7 @@ static const struct refused {
 	{"filter", 'f', "--when='event(PATTERN) && FILTER'", "when"},
 	{"filter", 'f', "this command has no filters", NULL},
 	{"freq", 'F', "--sample=HZ", "sample"},
-	{"gid", 0, "the kernel's name for a group: --vgid", "vgid"},
+	{"gid", 0, "--vgid, which is for events of programs", "vgid"},
 	{"glob", 'g', "name each session, or --all", "no-wait"},
 	{"group", 'g', "it is an option of kymo-sessiond", "no-sessiond"},
 	{"jul", 'j', NO_LOGGERS, NULL},
@@ -144,13 +143,13 @@ static const struct refused {
 	{"set-url", 'U', "it belongs to 'kymo create'; 'kymo ship' sends a trace that is there",
 		NULL},
 	{"spans", 0, "'kymo stat' shows all spans", "latency"},
-	{"syscall", 'S', NO_KINDS, NULL},
+	{"syscall", 'S', "leave it out, and " NAMED_RULE, "remove"},
 	{"thread", 0, OF_THREAD, "begin"},
 	{"tid", 0, OF_THREAD, "begin"},
 	{"type", 't', "--when='event(PATTERN)' is about events of programs", "when"},
 	{"trace-format", 0, "traces are CTF 1.8, which all readers know", "no-output"},
 	{"trace-path", 't', "name the trace after the command", NULL},
-	{"uid", 0, "the kernel's name for a user: --vuid", "vuid"},
+	{"uid", 0, "--vuid, which is for events of programs", "vuid"},
 	{"userspace-probe", 0, NAMED_RULE, NULL},
 	{"verbose", 'v', IN_FRONT, NULL},
 	{"version", 'V', IN_FRONT, NULL},

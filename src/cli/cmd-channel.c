@@ -124,6 +124,8 @@ static int run_disable(struct cli *cli)
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_domain(cli, params, false);
 	return code ? code : each_channel(cli, params, "disabled");
 }
 

@@ -189,11 +189,14 @@ int cli_params_rules(struct cli *cli, struct kymo_value *params)
 
 int cli_params_domain(struct cli *cli, struct kymo_value *params, bool channel)
 {
-	if (!cli_has(cli, "kernel"))
-		return CLI_OK;
-	if (cli_has(cli, "userspace"))
+	bool kernel = cli_has(cli, "kernel"), user = cli_has(cli, "userspace");
+
+	if (kernel && user)
 		return cli_usage(cli, "either --kernel or --userspace, not both");
-	kymo_value_set_string(params, "domain", "kernel");
+	if (kernel || user)
+		kymo_value_set_string(params, "domain", kernel ? "kernel" : "user");
+	if (!kernel)
+		return CLI_OK;
 	if (channel && !cli_get(cli, "channel"))
 		kymo_value_set_string(params, "channel", "kernel0");
 	return CLI_OK;

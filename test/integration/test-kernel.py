@@ -903,10 +903,20 @@ def test_refused(k):
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(wanted in done.stderr, f"{args}: {done.stderr!r} lacks {wanted!r}")
     k.kymo("enable-event", "-k", "sched_switch")
-    done = k.kymo("enable-event", "-c", "kernel0", "writes:*", status=None)
-    check("channel 'kernel0' records the kernel" in done.stderr, done.stderr)
-    done = k.kymo("set", "-c", "kernel0", "blocking-timeout=1s", status=None)
-    check("blocking-timeout is for channels of applications" in done.stderr, done.stderr)
+    k.kymo("enable-event", "writes:*")
+    user, kernel = "channel 'channel0' records applications", "channel 'kernel0' records the kernel"
+    for args, wanted in (
+        (("enable-event", "-c", "kernel0", "writes:*"), kernel),
+        (("set", "-c", "kernel0", "blocking-timeout=1s"), "blocking-timeout is for channels of applications"),
+        (("disable-event", "-k", "-c", "channel0", "-a"), user),
+        (("disable-event", "-u", "-c", "kernel0", "-a"), kernel),
+        (("disable-event", "-k", "--syscall", "write"), "leave it out, and give the name of its rule"),
+        (("disable-channel", "-k", "channel0"), user),
+        (("disable-channel", "-u", "kernel0"), kernel),
+    ):
+        check(wanted in k.kymo(*args, status=None).stderr, f"{args} was not refused")
+    k.kymo("disable-channel", "channel0")
+    check(user in k.kymo("enable-channel", "-k", "channel0", status=None).stderr, "a channel of applications became one of the kernel")
 
 
 def test_uncounted(k):

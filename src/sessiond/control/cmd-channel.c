@@ -136,6 +136,23 @@ static void note_options(
 			c->name);
 }
 
+bool request_channel_is_of(struct request *r, const struct channel *c, bool kernel)
+{
+	if ((c->domain == DOMAIN_KERNEL) == kernel)
+		return true;
+	request_refuse(r, "usage", "channel '%s' records %s", c->name,
+		kernel ? "applications: leave --kernel out" : "the kernel: add --kernel");
+	return false;
+}
+
+bool request_channel_is_meant(struct request *r, const struct channel *c)
+{
+	bool kernel;
+
+	return request_is_kernel(r, &kernel) &&
+	       (!request_string(r, "domain") || request_channel_is_of(r, c, kernel));
+}
+
 enum outcome run_enable_channel(struct request *r)
 {
 	const char *name = request_string(r, "channel");
@@ -147,7 +164,8 @@ enum outcome run_enable_channel(struct request *r)
 		(kernel && !request_kernel_opens(r)))
 		return REFUSED;
 	if (c)
-		return reenable_channel(r, c, values.given);
+		return request_channel_is_meant(r, c) ? reenable_channel(r, c, values.given)
+						      : REFUSED;
 	c = request_make_channel(r, name);
 	if (!c)
 		return REFUSED;
@@ -208,7 +226,7 @@ enum outcome run_disable_channel(struct request *r)
 {
 	struct channel *c = request_channel(r);
 
-	if (!c)
+	if (!c || !request_channel_is_meant(r, c))
 		return REFUSED;
 	channel_enable(c, false);
 	reply_add(r, "channel", report_channel(c));

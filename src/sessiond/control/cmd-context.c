@@ -163,16 +163,6 @@ static void make_channel(
 		channel_free(made);
 }
 
-/* Refuses a channel that records something else. */
-static void check_channel(struct request *r, bool kernel)
-{
-	const struct channel *c = request_channel(r);
-
-	if (c && !is_target(c, kernel, NULL))
-		request_refuse(r, "usage", "channel '%s' records %s", c->name,
-			kernel ? "applications: leave --kernel out" : "the kernel: add --kernel");
-}
-
 /* Without a channel's name: to all channels, or to a first one where there is none. */
 enum outcome run_add_context(struct request *r)
 {
@@ -180,6 +170,7 @@ enum outcome run_add_context(struct request *r)
 	const char *name = request_string(r, "channel");
 	enum outcome outcome = REFUSED;
 	struct ky_context *contexts;
+	const struct channel *c;
 	bool kernel;
 
 	if (!request_is_kernel(r, &kernel))
@@ -187,8 +178,8 @@ enum outcome run_add_context(struct request *r)
 	contexts = parse_contexts(r, kernel, n);
 	if (contexts && !name && !has_channel(r->session, kernel))
 		make_channel(r, kernel, contexts, n);
-	else if (contexts && name)
-		check_channel(r, kernel);
+	else if (contexts && name && (c = request_channel(r)))
+		request_channel_is_of(r, c, kernel);
 	if (!r->refusal.code)
 		outcome = add_to_channels(r, kernel, name, contexts, n);
 	free(contexts);

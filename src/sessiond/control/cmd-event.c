@@ -340,7 +340,7 @@ enum outcome run_disable_event(struct request *r)
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
-	if (!c)
+	if (!c || !request_channel_is_meant(r, c))
 		return REFUSED;
 	if (everything == (request_list_length(r, "patterns") > 0))
 		return request_refuse(r, "usage",

@@ -47,6 +47,10 @@ struct session *output_find(const struct env *e, const char *output);
 
 /* Returns the channel that the request names, or the first one; NULL: the request was refused. */
 struct channel *request_channel(struct request *r);
+/* Refuses it if the channel records another domain than the one that the command is about. */
+bool request_channel_is_of(struct request *r, const struct channel *c, bool kernel);
+/* The same if the request names a domain. */
+bool request_channel_is_meant(struct request *r, const struct channel *c);
 /* Returns a new channel of this name, not added yet; NULL: the request was refused. */
 struct channel *request_make_channel(struct request *r, const char *name);
 /* Returns the name of a channel that `name` may have been meant to be, or NULL. */
