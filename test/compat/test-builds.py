@@ -79,6 +79,14 @@ MESON = """project('hello', 'c')
 ust = dependency('lttng-ust', version: '>=2.16')
 executable('hello', 'main.c', dependencies: ust)
 """
+SUBPROJECT = """project('hello', 'c')
+kymo = dependency('kymo', fallback: 'kymo', default_options: ['daemons=false', 'tests=disabled'])
+executable('native', 'native.c', dependencies: kymo)
+executable('hello', 'main.c', dependencies: dependency('kymo-lttng', fallback: 'kymo'))
+"""
+NATIVE = """#include <kymo/tracepoint.h>
+int main(void) { kymo_event(hello, world, kymo_i32(n, 42)); return 0; }
+"""
 
 
 BUILD_PREFIX = next(o["value"] for o in json.loads((BUILD / "meson-info" / "intro-buildoptions.json").read_text()) if o["name"] == "prefix")
@@ -152,6 +160,17 @@ def test_meson(k):
     run(["meson", "setup", "b", f"-Dpkg_config_path={prefix / 'lib' / 'pkgconfig'}"], top)
     run(["ninja", "-C", "b"], top)
     check_program(k, top / "b" / "hello")
+
+
+def test_subproject(k):
+    """A project may have these sources as a subproject: a wrap, or a git submodule."""
+    top = project(k, **{"meson.build": SUBPROJECT, "native.c": NATIVE})
+    (top / "subprojects").mkdir()
+    (top / "subprojects" / "kymo").symlink_to(SOURCE)
+    run(["meson", "setup", "b", "--force-fallback-for=kymo,kymo-lttng"], top)
+    run(["ninja", "-C", "b", "native", "hello"], top)
+    for name in ("native", "hello"):
+        check_program(k, top / "b" / name)
 
 
 def test_make(k):
