@@ -23,11 +23,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C '$(BUILD)'
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "kymo: meson is missing: run 'make deps' first" >&2; exit 1; }
-	@meson setup $(BUILD) --prefix='$(PREFIX)'
+	@meson setup '$(BUILD)' --prefix='$(PREFIX)'
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -39,12 +39,12 @@ demo:
 	@scripts/deps --demo
 	@echo "kymo: building in $(BUILD)/"
 	@log=$$(mktemp) && { $(MAKE) --no-print-directory all >$$log 2>&1 || { tail -n 30 $$log; rm -f $$log; exit 1; }; } && rm -f $$log
-	@scripts/demo $(BUILD)
+	@scripts/demo '$(BUILD)'
 
 demo-fleet:
 	@scripts/deps --fleet
 	@$(MAKE) --no-print-directory all
-	@scripts/demo-fleet $(BUILD)
+	@scripts/demo-fleet '$(BUILD)'
 
 check test:
 	@scripts/deps --test
@@ -54,10 +54,10 @@ soak:
 	@scripts/deps --test
 	@$(MAKE) --no-print-directory all
 	@for name in killed processes failures scribble recover consumer-dies fleet endurance; do \
-		KYMO_TEST_BUILD=$(abspath $(BUILD)) KYMO_TEST_BUDGET=120 KYMO_TEST_POINTS=1 KYMO_TEST_FORKS=16000 KYMO_TEST_ALL=1 KYMO_TEST_STORES=20000000 KYMO_TEST_EVENTS=1000000000 \
+		KYMO_TEST_BUILD='$(abspath $(BUILD))' KYMO_TEST_BUDGET=120 KYMO_TEST_POINTS=1 KYMO_TEST_FORKS=16000 KYMO_TEST_ALL=1 KYMO_TEST_STORES=20000000 KYMO_TEST_EVENTS=1000000000 \
 			python3 test/integration/test-$$name.py || exit 1; \
 	done
-	@KYMO_TEST_BUILD=$(abspath $(BUILD)) KYMO_TEST_WRITES=100000 python3 test/integration/test-kernel.py test_order || [ $$? -eq 77 ]
+	@KYMO_TEST_BUILD='$(abspath $(BUILD))' KYMO_TEST_WRITES=100000 python3 test/integration/test-kernel.py test_order || [ $$? -eq 77 ]
 
 compat:
 	@scripts/deps --compat
@@ -76,7 +76,7 @@ bench:
 DIST ?= .
 dist:
 	@version=$$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build) && \
-		git archive --format=tar.gz --prefix=kymo-$$version/ -o $(DIST)/kymo-$$version.tar.gz HEAD && echo $(DIST)/kymo-$$version.tar.gz
+		git archive --format=tar.gz --prefix=kymo-$$version/ -o '$(DIST)'/kymo-$$version.tar.gz HEAD && echo '$(DIST)'/kymo-$$version.tar.gz
 
 packages-check:
 	@scripts/deps --packages
@@ -84,19 +84,19 @@ packages-check:
 
 # The prefix is compiled in (where the daemons are found), so another one means another build.
 install: $(BUILD)/build.ninja
-	@scripts/set-prefix $(BUILD) '$(PREFIX)'
-	@ninja -C $(BUILD)
+	@scripts/set-prefix '$(BUILD)' '$(PREFIX)'
+	@ninja -C '$(BUILD)'
 	@dir='$(DESTDIR)'; case $$dir in ""|/*) ;; *) dir=$$PWD/$$dir ;; esac; \
-		DESTDIR=$$dir meson install -C $(BUILD) --no-rebuild
+		DESTDIR=$$dir meson install -C '$(BUILD)' --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 uninstall:
-	@ninja -C $(BUILD) uninstall
+	@ninja -C '$(BUILD)' uninstall
 
 format:
 	@scripts/format
 
 clean:
-	@rm -rf $(BUILD) build-check build-bench build-compat build-packages
+	@rm -rf '$(BUILD)' build-check build-bench build-compat build-packages
 
 .PHONY: all help deps demo demo-fleet check test soak compat bench dist packages-check install uninstall format clean

@@ -155,4 +155,15 @@ def test_destdir(k):
         equal(done.stdout, f"/a place\n{wanted}\n", f"prefix, and DESTDIR of meson, for {given!r}")
 
 
+def test_spaces(k):
+    """Directories that make is given may have spaces: `make clean` removes no other ones."""
+    for path, text in (("bin/git", "printf '%s\n' \"$@\""), ("bin/rm", "printf '%s\n' \"$@\"")):
+        (k.home / path).parent.mkdir(exist_ok=True)
+        (k.home / path).write_text(f"#!/bin/sh\n{text}\n")
+        (k.home / path).chmod(0o755)
+    for arguments, wanted in ((("dist", "DIST=a place"), "a place/kymo-"), (("clean", "BUILD=a build"), "a build")):
+        done = k.run(["make", "-s", "-C", SOURCE, *arguments], env={"PATH": f"{k.home / 'bin'}:{os.environ['PATH']}"})
+        check(any(line.startswith(wanted) for line in done.stdout.splitlines()), f"{arguments}: {done.stdout}")
+
+
 kymotest.main()
