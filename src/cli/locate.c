@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/own-dir.h"
 #include "base/paths.h"
 
 #define OUTPUT_TRIES 1000
@@ -24,23 +25,6 @@ static int format_path(char *buf, size_t size, const char *fmt, ...)
 	return (size_t)r < size ? 0 : -ENAMETOOLONG;
 }
 
-static int own_dir(char *buf, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", buf, size);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	if ((size_t)n >= size)
-		return -ENAMETOOLONG;
-	buf[n] = '\0';
-	slash = strrchr(buf, '/');
-	if (!slash)
-		return -ENOENT;
-	*slash = '\0';
-	return 0;
-}
-
 /*
  * Finds DIR/file, where DIR is first[0], first[1], ... relative to the executable, or at last the
  * absolute `installed`; buf gets the path.
@@ -49,7 +33,7 @@ static int find_program(char *buf, size_t size, const char *const *relative, con
 	const char *file)
 {
 	char own[PATH_MAX];
-	int r = own_dir(own, sizeof(own));
+	int r = ky_own_dir(own);
 
 	for (; *relative && !r; relative++) {
 		r = format_path(buf, size, "%s/%s/%s", own, *relative, file);

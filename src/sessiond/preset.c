@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/wait.h>
 
+#include "base/own-dir.h"
 #include "base/paths.h"
 #include "base/util.h"
 #include "sessiond/peers/program.h"
@@ -17,15 +18,11 @@ static pid_t loader; /* 0: none */
 static int find_kymo(char *path, size_t size)
 {
 	static const char *const places[] = {"kymo", "../cli/kymo"};
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
+	char own[PATH_MAX];
+	int ret = ky_own_dir(own);
 
-	exe[n > 0 ? n : 0] = '\0';
-	slash = strrchr(exe, '/');
-	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(places); i++)
-		if (snprintf(path, size, "%.*s/%s", (int)(slash - exe), exe, places[i]) <
-				(int)size &&
+	for (size_t i = 0; !ret && i < KY_ARRAY_SIZE(places); i++)
+		if (snprintf(path, size, "%s/%s", own, places[i]) < (int)size &&
 			!access(path, X_OK))
 			return 0;
 	snprintf(path, size, "%s/kymo", KYMO_BINDIR);

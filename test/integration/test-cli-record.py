@@ -83,6 +83,14 @@ def test_events(k):
     equal(len(read_trace(out)[0]), 500, "events in the trace")
 
 
+def test_without_proc(k):
+    """Without /proc, `kymo` finds its daemon, wherever both are; the daemon says what it needs."""
+    kymotest.need_unshare("-m")
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    done = k.run([*hide, CLI, "record", "-o", k.traces / "t", "--", kymotest.APPS / "emit"], status=1)
+    one_line(done, "/proc is not mounted: mount it")
+
+
 def test_default_place(k):
     """Recordings of the same command in the same second go to different directories."""
     for _ in range(3):

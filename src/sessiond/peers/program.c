@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/syscall.h>
 
+#include "base/own-dir.h"
 #include "base/paths.h"
 #include "base/util.h"
 #include "svc/loop.h"
@@ -18,18 +19,14 @@ static bool is_at(const char *dir, const char *below, const char *name, char *bu
 int program_find(const char *name, char *buf, size_t size)
 {
 	const char *env = ky_env("KYMO_LIBEXECDIR");
-	char exe[PATH_MAX], built[64], *slash;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char own[PATH_MAX], built[64];
 
 	if (env)
 		return is_at(env, "", name, buf, size) ? 0 : -ENOENT;
-	exe[n > 0 ? n : 0] = '\0';
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = '\0';
 	snprintf(built, sizeof(built), "/../%s", name);
-	if (slash && (is_at(exe, "", name, buf, size) || is_at(exe, built, name, buf, size) ||
-			     is_at(exe, "/../libexec/kymo", name, buf, size)))
+	if (!ky_own_dir(own) &&
+		(is_at(own, "", name, buf, size) || is_at(own, built, name, buf, size) ||
+			is_at(own, "/../libexec/kymo", name, buf, size)))
 		return 0;
 	return is_at(KYMO_LIBEXECDIR, "", name, buf, size) ? 0 : -ENOENT;
 }
