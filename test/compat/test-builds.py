@@ -185,6 +185,20 @@ def test_make(k):
     check_program(k, top / "hello")
 
 
+def test_beside_lttng(k):
+    """The flags of pkg-config find Kymo's headers if LTTng-UST is in the same prefix."""
+    install(k)
+    top = project(k)
+    files = next((k.top / "root").rglob("kymo-lttng.pc")).parent
+    include = next((k.top / "root").rglob("include/kymo")).parent
+    (include / "lttng").mkdir()
+    (include / "lttng" / "tracepoint.h").write_text("#error LTTng-UST's header\n")
+    for path in files.glob("*.pc"):
+        path.write_text(re.sub(r"^prefix=", f"prefix={k.top / 'root'}", path.read_text(), flags=re.MULTILINE))
+    run(["sh", "-c", "gcc -I. -o hello main.c $(pkg-config --cflags --libs kymo-lttng)"], top, PKG_CONFIG_PATH=str(files))
+    check_program(k, top / "hello")
+
+
 def test_generator(k):
     prefix = install(k)
     top = project(k, **{"gen.tp": TEMPLATE, "main.c": '#include "gen.h"\nint main(void) { tracepoint(hello, world, 42); return 0; }\n'})
