@@ -236,6 +236,18 @@ void tracer_conn_verify(struct tracer_conn *conn)
 		conn->wake.fd = -1;
 }
 
+bool tracer_conn_is_cut_off(const struct tracer_conn *conn)
+{
+	char path[128];
+	struct stat st;
+
+	if (conn->wake.fd < 0 || !path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
+		return false;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT;
+	return st.st_dev != conn->wake.dev || st.st_ino != conn->wake.ino;
+}
+
 static void set_unheard(struct tracer_conn *conn, uint64_t ns)
 {
 	__atomic_store_n(&conn->unheard_ns, ns, __ATOMIC_RELAXED);

@@ -287,7 +287,8 @@ static void serve_conn(struct tracer_conn *c, short revents)
 		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c) && !tracer.turned; i++)
 			tracer_conn_verify(c);
 		arm_populate();
-	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
+	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns) ||
+		   (!tracer_may_be_killed() && tracer_conn_is_cut_off(c))) {
 		if (tracer_may_be_killed())
 			c->retry_ns = 0; /* no daemon exists: none of our calls is worth the risk */
 		else

@@ -347,6 +347,11 @@ void tracer_conn_renew(struct tracer_conn *conn);
 void tracer_conn_reset(struct tracer_conn *conn);
 /* Called after poll() reported something: drops descriptors that the application has closed. */
 void tracer_conn_verify(struct tracer_conn *conn);
+/*
+ * Returns true if no daemon can touch the FIFO that the connection waits for, because the run
+ * directory was removed or replaced.
+ */
+bool tracer_conn_is_cut_off(const struct tracer_conn *conn);
 /* User id that a user namespace shows for users that it does not map: root of the host, too. */
 #define TRACER_OVERFLOW_UID 65534u
 /*

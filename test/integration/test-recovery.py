@@ -760,6 +760,29 @@ def test_run_directory_removed_while_recording(k):
     equal(len(read_trace(second)[0]), 100, "events in the second trace")
 
 
+def test_run_directory_made_again(k):
+    """
+    Programs find the daemon of a new run directory if the old one was removed after its daemon had
+    ended, as service managers do.
+    """
+    k.start_daemon()
+    app = k.spawn("emit", "-n", 100, "-w")
+    k.expect(app, "ready")
+    k.stop_daemon()
+    wait_for(lambda: kymotest.removed(k.rundir), "the run directory to be removed")
+    k.start_daemon()
+    trace = k.record("emit:*")
+    status = lambda: k.request(command="status", session="s")["session"]["applications"]
+    wait_for(lambda: app.pid in [a["pid"] for a in status()], "the program to come to the daemon of the new directory")
+    k.kymo("enable-event", "none:*")  # when the program answers this query, it records
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    equal(len(read_trace(trace)[0]), 100, "events")
+
+
 def test_run_directory_of_another(k):
     """
     A daemon whose directory was moved exits by itself, and leaves another daemon's directory in its
