@@ -33,6 +33,19 @@ static void copy_cell(struct ky_copy *c, struct ky_copied_cell *to, const struct
 	}
 }
 
+/* Notes what the text of a key may be for SQLite, which compares numbers with such text. */
+static void note_text(struct ky_copy *c, const struct ky_cell *key)
+{
+	static const char digits[] = "0123456789";
+	bool is_large = key->len >= sizeof("9223372036854775808") - 1 && *key->text != '0' &&
+			strspn(key->text, digits) == key->len;
+
+	if (is_large) /* no integer of SQL is equal to it */
+		c->has_large_text = true;
+	else if (key->len && strchr("0123456789+-. \t\n\v\f\r", *key->text))
+		c->has_numeric_text = true;
+}
+
 static int copy_row(struct ky_copy *c, struct ky_scan *scan, const uint8_t *wanted, size_t n)
 {
 	struct ky_copied_cell *row = &c->cells[c->n_rows * c->n_columns];
@@ -43,6 +56,8 @@ static int copy_row(struct ky_copy *c, struct ky_scan *scan, const uint8_t *want
 			continue;
 		ky_scan_cell(scan, i, &cell);
 		copy_cell(c, &row[c->place[i]], &cell);
+		if (i == c->key && cell.type == KY_CELL_TEXT)
+			note_text(c, &cell);
 	}
 	c->n_rows++;
 	return c->text.error;
@@ -131,7 +146,7 @@ int ky_copy_make(struct ky_copy *c, struct ky_scan *scan, const struct ky_table 
 {
 	int r;
 
-	*c = (struct ky_copy){.key = key};
+	*c = (struct ky_copy){.key = key, .type = table->columns[key].type};
 	c->place = calloc(table->n_columns + 1, sizeof(*c->place));
 	if (!c->place)
 		return -ENOMEM;
@@ -175,6 +190,22 @@ static bool key_of(sqlite3_value *value, struct ky_copied_cell *ret, const char 
 	}
 }
 
+/*
+ * SQLite may compare a number with text that looks like one, as numbers or as text: that depends on
+ * both sides, of which only one is known here. Returns whether rows of another type may be equal.
+ */
+static bool may_convert(const struct ky_copy *c, sqlite3_value *value, sqlite3_value *number)
+{
+	switch (sqlite3_value_type(value)) {
+	case SQLITE_INTEGER:
+		return c->has_numeric_text;
+	case SQLITE_FLOAT:
+		return c->has_numeric_text || c->has_large_text;
+	default:
+		return c->type != KY_CELL_TEXT && sqlite3_value_type(number) != SQLITE_TEXT;
+	}
+}
+
 /* The first row of the order whose key is not less than the value, or is greater. */
 static size_t find_bound(
 	const struct ky_copy *c, const struct ky_copied_cell *key, const char *text, bool greater)
@@ -194,16 +225,25 @@ static size_t find_bound(
 	return lo;
 }
 
-void ky_copy_find(const struct ky_copy *c, sqlite3_value *value, size_t *ret_first, size_t *ret_end)
+int ky_copy_find(const struct ky_copy *c, sqlite3_value *value, size_t *ret_first, size_t *ret_end)
 {
+	bool has_type = c->type == KY_CELL_INT || c->type == KY_CELL_REAL;
+	sqlite3_value *number = sqlite3_value_dup(value);
 	struct ky_copied_cell key;
 	const char *text;
 
 	*ret_first = *ret_end = 0;
-	if (!key_of(value, &key, &text))
-		return;
-	*ret_first = find_bound(c, &key, text, false);
-	*ret_end = find_bound(c, &key, text, true);
+	if (!number)
+		return -ENOMEM;
+	sqlite3_value_numeric_type(number);
+	if (!has_type && may_convert(c, value, number)) {
+		*ret_end = c->n_keyed;
+	} else if (key_of(has_type ? number : value, &key, &text)) {
+		*ret_first = find_bound(c, &key, text, false);
+		*ret_end = find_bound(c, &key, text, true);
+	}
+	sqlite3_value_free(number);
+	return 0;
 }
 
 void ky_copy_cell(const struct ky_copy *c, size_t i, size_t column, struct ky_cell *ret)

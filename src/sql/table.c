@@ -460,10 +460,11 @@ static int search_copy(struct cursor *c, const struct limits *l, size_t key)
 		ky_scan_close(c->scan);
 		c->scan = NULL;
 	}
+	if (!r)
+		r = ky_copy_find(&c->copy, l->key, &c->at, &c->end);
 	if (r)
 		return fail_scan(c, r);
 	c->is_copied = true;
-	ky_copy_find(&c->copy, l->key, &c->at, &c->end);
 	c->is_at_end = c->at >= c->end;
 	return SQLITE_OK;
 }

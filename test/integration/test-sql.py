@@ -214,6 +214,22 @@ def test_join_of_real_numbers(k):
     equal(ask(k, trace, "SELECT count(*) FROM e a JOIN e b ON a.r = b.r"), [(2 * 300**2,)], "pairs")
 
 
+def test_join_of_types(k):
+    """Text that looks like a number is equal to it, as in SQLite's own tables."""
+    have_sqlite(k)
+    t = answers.Trace({"a": [("string", "text"), ("u64", "big")], "b": [("u32", "n"), ("u64", "big"), ("f64", "r")]})
+    texts = ("1", "1.0", " 2", "02", "x", "", "3e0", "18446744073709551615") * 3
+    t.packet(0, [t.record(10 + i, "a", text, (2**64 - 1, 5, 0)[i % 3]) for i, text in enumerate(texts)])
+    t.packet(1, [t.record(10 + i, "b", i % 4, (2**64 - 1, 5, 1)[i % 3], (1.0, 2.5, 2.0**64)[i % 3]) for i in range(24)])
+    trace = t.write(k.top / "types")
+    k.kymo("export", trace, "--to=sqlite", "-o", k.top / "db")
+    db = sqlite3.connect(k.top / "db")
+    for x, y in (("a.text", "b.n"), ("a.text", "b.big"), ("a.text", "b.r"), ("a.big", "b.n"), ("a.big", "b.big"), ("a.big", "b.r"), ("a.text", "b.n || ''"), ("a.text", "b.n + 0")):
+        for tables in ("a JOIN b", "a LEFT JOIN b", "b LEFT JOIN a"):
+            statement = f"SELECT count(*), count(a.ts), count(b.ts) FROM {tables} ON {x} = {y}"
+            equal(ask(k, trace, statement), db.execute(statement).fetchall(), statement)
+
+
 def test_no_clock(k):
     """Events of traces without clock have no time."""
     have_sqlite(k)
