@@ -298,7 +298,7 @@ static int open_database(struct session *s)
 	if (r == SQLITE_OK)
 		r = ky_sql_add_functions(s->db);
 	if (r == SQLITE_OK)
-		r = ky_sql_add_tables(s->db, &s->tables);
+		r = ky_sql_add_tables(s->db, "main", &s->tables);
 	if (r == SQLITE_OK)
 		r = ky_sql_add_symbol(s->db, &s->symbols);
 	if (r == SQLITE_OK)

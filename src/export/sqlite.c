@@ -13,6 +13,18 @@
 #define DB_PAGES_MAX ((uint64_t)1 << 30)
 #define CACHE_PAGES  2048 /* at most; SQLite's default is 2 MB */
 
+/*
+ * Each CREATE reads the whole schema, so that thousands of tables take seconds. Therefore SQLite
+ * forgets tables that are complete: the rows of its schema are in another table until the end.
+ */
+static const char begin_complete[] =
+	"PRAGMA writable_schema = ON; "
+	"CREATE TEMP TABLE complete AS SELECT * FROM main.sqlite_master";
+static const char keep_complete[] = "INSERT INTO temp.complete SELECT * FROM main.sqlite_master; "
+				    "DELETE FROM main.sqlite_master; "
+				    "PRAGMA writable_schema = RESET; PRAGMA writable_schema = ON";
+static const char restore_complete[] = "INSERT INTO main.sqlite_master SELECT * FROM temp.complete";
+
 static int run_statement(sqlite3 *db, char *text)
 {
 	int r = text ? sqlite3_exec(db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -136,7 +148,7 @@ static int copy_some(sqlite3 *db, const struct ky_tables *t, size_t first, size_
 		r = create_index(db, &t->tables[first + i]);
 	free(inserts);
 	ky_scan_close(scan);
-	return r;
+	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf(keep_complete)) : r;
 }
 
 /* The same room as that of other formats. */
@@ -147,16 +159,18 @@ static uint64_t n_pages_max(const struct ky_tables *t)
 
 static int copy_tables(sqlite3 *db, const struct ky_tables *t)
 {
-	int r = run_statement(db, sqlite3_mprintf("PRAGMA journal_mode = OFF; "
-						  "PRAGMA synchronous = OFF; "
-						  "PRAGMA page_size = %d; "
-						  "PRAGMA max_page_count = %llu; BEGIN",
-					  DB_PAGE, (unsigned long long)n_pages_max(t)));
+	int r = run_statement(
+		db, sqlite3_mprintf("PRAGMA journal_mode = OFF; "
+				    "PRAGMA synchronous = OFF; "
+				    "PRAGMA page_size = %d; "
+				    "PRAGMA max_page_count = %llu; %s; BEGIN",
+			    DB_PAGE, (unsigned long long)n_pages_max(t), begin_complete));
 
 	for (size_t i = 0, n = 1; i < t->n && r == SQLITE_OK; i += n, n = 1)
 		if (t->tables[i].kind != KY_TABLE_EVENTS)
 			r = copy_some(db, t, i, &n);
-	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf("COMMIT")) : r;
+	return r == SQLITE_OK ? run_statement(db, sqlite3_mprintf("%s; COMMIT", restore_complete))
+			      : r;
 }
 
 /* SQLite says the same of a disk that is full; a part of the file may still be in its cache. */

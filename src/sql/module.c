@@ -6,8 +6,9 @@
  *	SELECT kymo_open('TRACE');
  *	SELECT count(*) FROM "libc:malloc";
  *
- * kymo_open adds the tables of the traces that its arguments name; once for each connection. An
- * argument can name several, with NULs between them: SQLite limits the number of arguments.
+ * kymo_open adds the tables of the traces that its arguments name; once for each connection. They
+ * are temporary: the database of the connection does not change. An argument can name several, with
+ * NULs between them: SQLite limits the number of arguments.
  */
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
@@ -88,7 +89,7 @@ static void open_in_sql(sqlite3_context *x, int argc, sqlite3_value **argv)
 		kymo_reader_close(o->reader);
 		o->reader = NULL;
 		sqlite3_result_error(x, why, -1);
-	} else if (ky_sql_add_tables(db, &o->tables) != SQLITE_OK ||
+	} else if (ky_sql_add_tables(db, "temp", &o->tables) != SQLITE_OK ||
 		   ky_sql_add_symbol(db, &o->symbols) != SQLITE_OK) {
 		sqlite3_result_error(x, sqlite3_errmsg(db), -1);
 	} else {

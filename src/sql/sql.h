@@ -10,8 +10,11 @@
 #include "sql/copy.h"
 #include "symbols/symbols.h"
 
-/* Adds the tables to a connection; t lives longer. Returns a code of SQLite. */
-int ky_sql_add_tables(sqlite3 *db, const struct ky_tables *t);
+/*
+ * Adds the tables to a schema of a connection, "main" or "temp", which has no tables of these
+ * names; t lives longer. Returns a code of SQLite.
+ */
+int ky_sql_add_tables(sqlite3 *db, const char *schema, const struct ky_tables *t);
 /* Returns the columns of a table with their types, as CREATE TABLE has them; for sqlite3_free. */
 char *ky_sql_columns(const struct ky_table *t);
 /* Adds percentile(x, p), hist(x), text_time(ts). Returns a code of SQLite. */

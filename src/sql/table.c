@@ -570,16 +570,67 @@ static const sqlite3_module module = {
 	.xRowid = get_rowid,
 };
 
-int ky_sql_add_tables(sqlite3 *db, const struct ky_tables *t)
+static int add_row(sqlite3_stmt *insert, const struct ky_table *t, size_t number)
 {
-	int r = sqlite3_create_module(db, "kymo", &module, (void *)t);
+	char *text = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING kymo(%llu)", t->name,
+		(unsigned long long)number);
+
+	if (!text)
+		return SQLITE_NOMEM;
+	sqlite3_bind_text(insert, 1, t->name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(insert, 2, text, -1, sqlite3_free);
+	sqlite3_step(insert);
+	return sqlite3_reset(insert);
+}
+
+/* Adds the rows that CREATE VIRTUAL TABLE would add to the schema. */
+static int add_rows(sqlite3 *db, const char *schema, const struct ky_tables *t)
+{
+	char *text = sqlite3_mprintf(
+		"INSERT INTO %s.sqlite_master VALUES('table', ?1, ?1, 0, ?2)", schema);
+	sqlite3_stmt *insert = NULL;
+	int r = text ? sqlite3_prepare_v2(db, text, -1, &insert, NULL) : SQLITE_NOMEM;
+
+	for (size_t i = 0; i < t->n && r == SQLITE_OK; i++)
+		r = add_row(insert, &t->tables[i], i);
+	sqlite3_finalize(insert);
+	sqlite3_free(text);
+	return r;
+}
+
+/* Lets SQLite connect the tables now: an authorizer that is set later may forbid it. */
+static int connect_tables(sqlite3 *db, const char *schema, const struct ky_tables *t)
+{
+	int r = SQLITE_OK;
 
 	for (size_t i = 0; i < t->n && r == SQLITE_OK; i++) {
-		char *text = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING kymo(%llu)",
-			t->tables[i].name, (unsigned long long)i);
+		char *text = sqlite3_mprintf("SELECT 1 FROM %s.\"%w\"", schema, t->tables[i].name);
+		sqlite3_stmt *st = NULL;
 
-		r = text ? sqlite3_exec(db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
+		r = text ? sqlite3_prepare_v2(db, text, -1, &st, NULL) : SQLITE_NOMEM;
+		sqlite3_finalize(st);
 		sqlite3_free(text);
 	}
 	return r;
+}
+
+/*
+ * CREATE VIRTUAL TABLE reads the whole schema each time, so that thousands of tables take seconds.
+ * Therefore all rows are added to the schema, and SQLite then reads it once.
+ */
+int ky_sql_add_tables(sqlite3 *db, const char *schema, const struct ky_tables *t)
+{
+	int is_defensive = 0, r = sqlite3_create_module(db, "kymo", &module, (void *)t);
+
+	if (r != SQLITE_OK)
+		return r;
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, -1, &is_defensive);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+	r = sqlite3_exec(db, "PRAGMA writable_schema = ON", NULL, NULL, NULL);
+	if (r == SQLITE_OK)
+		r = add_rows(db, schema, t);
+	if (r == SQLITE_OK)
+		r = sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, is_defensive, NULL);
+	return r == SQLITE_OK ? connect_tables(db, schema, t) : r;
 }

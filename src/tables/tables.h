@@ -78,8 +78,8 @@ struct ky_tables_part {
 };
 
 /*
- * At most so many names of events have tables, and at most so many columns each: SQLite needs time
- * that is quadratic in tables, and takes no more than 2,000 columns.
+ * At most so many names of events have tables, and at most so many columns each: exports read the
+ * traces once for some 64 names, and SQLite takes no more than 2,000 columns.
  */
 #define KY_TABLES_MAX	     4096u
 #define KY_TABLE_COLUMNS_MAX 1900u

@@ -99,6 +99,37 @@ def test_many_names(k):
         k.kymo("export", trace, "--to=perfetto", "-o", k.top / "perfetto")
 
 
+def test_time_of_names(k):
+    """The time that tables take is linear in their number."""
+    have_sqlite(k)
+    seconds = {}
+    for n in (1000, 4000):
+        t = answers.Trace({f"a:{i}": [("u8", "n")] for i in range(n)})
+        t.packet(0, [t.record(10, "a:5", 1)])
+        trace = t.write(k.top / f"names{n}")
+        for command in (["sql", trace, "SELECT count(*) FROM events"], ["export", trace, "--to=sqlite", "-o", k.top / "db"]):
+            for _ in range(2):
+                before = os.times().children_user
+                k.kymo(*command)
+                seconds.setdefault((command[0], n), []).append(os.times().children_user - before)
+    for command in "sql", "export":
+        few, many = (min(seconds[command, n]) for n in (1000, 4000))
+        check(many < 7 * few + 0.05, f"{command}: {few:.2f} s, and {many:.2f} s for four times the names")
+
+
+def test_other_database(k):
+    """The module changes neither the database of its connection nor the tables that it has."""
+    kymotest.need_program("sqlite3", "sqlite3")
+    trace, db, module = answers.hostile(k.top / "trace"), k.top / "db", kymotest.BUILD / "src" / "sql" / "libkymo-sqlite"
+    if not module.with_suffix(".so").exists():
+        raise kymotest.Skip("this build has no SQLite (libsqlite3-dev)")
+    k.run(["sqlite3", db, "CREATE TABLE events(mine); INSERT INTO events VALUES(7)"])
+    for _ in range(2):
+        done = k.run(["sqlite3", db, f".load {module}", ".dbconfig defensive on", f"SELECT kymo_open('{trace}') > 9;", "SELECT count(*) FROM temp.events;",
+            "SELECT count(*) > 9 FROM sqlite_temp_master;", "SELECT mine FROM main.events;", "SELECT count(*) FROM main.sqlite_master;"])
+        equal(done.stdout.split()[-5:], ["1", "24", "1", "7", "1"], "tables of the trace, and of the database")
+
+
 def test_csv(k):
     have_sqlite(k)
     trace = answers.hostile(k.top / "trace")
