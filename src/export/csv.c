@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/csv.h"
 #include "base/text.h"
@@ -53,9 +52,7 @@ static void put_row(struct ky_buf *b, struct ky_scan *scan, const struct ky_tabl
 /* A file for each table. */
 struct csv {
 	const struct ky_tables *tables;
-	char **paths;	  /* owned, by table */
-	bool *is_written; /* owned, by table */
-	bool is_new;	  /* the directory */
+	char **paths; /* owned, by table */
 	struct ky_out_room room;
 	bool is_asked; /* by name: there is a file even without a row */
 };
@@ -111,7 +108,6 @@ static int write_some(struct csv *c, size_t first, size_t *ret_n)
 	for (size_t i = 0; files && i < *ret_n; i++) {
 		e = files[i].is_open ? ky_out_close(&files[i].out, !r) : 0;
 		r = r ? r : e;
-		c->is_written[first + i] = files[i].is_open && !r;
 	}
 	free(files);
 	ky_scan_close(scan);
@@ -163,10 +159,8 @@ static char *make_unique_path(
 static int write_tables(struct csv *c, const char *dir)
 {
 	const struct ky_tables *t = c->tables;
-	int r;
+	int r = 0;
 
-	c->is_new = !mkdir(dir, 0777);
-	r = c->is_new || errno == EEXIST ? 0 : -errno;
 	for (size_t i = 0; i < t->n && !r; i++) {
 		c->paths[i] = make_unique_path(c->paths, dir, t, i);
 		r = c->paths[i] ? 0 : -ENOMEM;
@@ -177,14 +171,13 @@ static int write_tables(struct csv *c, const char *dir)
 	return r;
 }
 
-/* After a failure: a directory with a part of the tables would look like a whole export. */
-static void remove_written(const struct csv *c, const char *dir)
+/* Writes a directory with the tables, all of them or none. */
+static int write_all(struct csv *c, const char *path, char why[KY_EXPORT_WHY])
 {
-	for (size_t i = 0; i < c->tables->n; i++)
-		if (c->is_written[i])
-			unlink(c->paths[i]);
-	if (c->is_new)
-		rmdir(dir);
+	char *part;
+	int r = ky_out_dir_open(&part, path, why);
+
+	return r ? r : ky_out_dir_close(part, path, write_tables(c, part));
 }
 
 /* Writes the one name of events that is selected. */
@@ -231,15 +224,11 @@ int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 		return -EINVAL;
 	}
 	c.paths = calloc(t->n, sizeof(*c.paths));
-	c.is_written = calloc(t->n, sizeof(*c.is_written));
-	r = !c.paths || !c.is_written ? -ENOMEM
-	    : only == KY_NO_TABLE     ? write_tables(&c, path)
-				      : write_only(&c, only, path);
-	if (r && c.is_written)
-		remove_written(&c, path);
+	r = !c.paths		  ? -ENOMEM
+	    : only == KY_NO_TABLE ? write_all(&c, path, why)
+				  : write_only(&c, only, path);
 	for (size_t i = 0; c.paths && i < t->n; i++)
 		free(c.paths[i]);
 	free(c.paths);
-	free(c.is_written);
 	return r;
 }

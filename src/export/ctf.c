@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/ctf.h"
 
-#include <dirent.h>
 #include <endian.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "export/export.h"
+#include "export/out.h"
 #include "reader/api.h"
 
 #define MAGIC	    0xc1fc1fc1u
@@ -75,25 +74,6 @@ static int append_file(const char *path, const struct ky_buf *parts, size_t n)
 	if (close(fd) < 0 && !r)
 		r = -errno;
 	return r;
-}
-
-static void remove_tree(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-	char *below;
-
-	while (d && (e = readdir(d))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
-			asprintf(&below, "%s/%s", path, e->d_name) < 0)
-			continue;
-		if (unlink(below) < 0 && errno == EISDIR)
-			remove_tree(below);
-		free(below);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
 }
 
 /* --- packets --- */
@@ -535,32 +515,16 @@ int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 	int r = ky_tables_query(t, &q);
 
 	why[0] = '\0';
-	if (!r && asprintf(&part, "%s.part", path) < 0)
-		r = -ENOMEM;
-	if (!r && rmdir(path) < 0 && errno != ENOENT) {
-		r = -errno;
-		snprintf(why, KY_EXPORT_WHY, "%s exists: name a new directory", path);
-	}
-	if (!r && mkdir(part, 0777) < 0) {
-		r = -errno;
-		if (r == -EEXIST)
-			snprintf(why, KY_EXPORT_WHY,
-				"%s exists, perhaps of an export that was interrupted: remove it, or name another directory",
-				part);
-	}
+	if (!r)
+		r = ky_out_dir_open(&part, path, why);
 	if (!r) {
 		w.q = ky_query_inside(q);
 		w.dir = part;
-		r = write_traces(&w);
-		if (!r && rename(part, path) < 0)
-			r = -errno;
-		if (r < 0)
-			remove_tree(part);
-		else
+		r = ky_out_dir_close(part, path, write_traces(&w));
+		if (r >= 0)
 			explain_changes(&w);
 	}
 	free_all(&w);
 	kymo_query_free(q);
-	free(part);
 	return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/out.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -72,4 +73,61 @@ int ky_out_close(struct ky_out *o, bool is_whole)
 	free(o->path);
 	free(o->part);
 	return o->error;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	char *below;
+
+	while (d && (e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+			asprintf(&below, "%s/%s", path, e->d_name) < 0)
+			continue;
+		if (unlink(below) < 0 && errno == EISDIR)
+			remove_tree(below);
+		free(below);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+int ky_out_dir_open(char **ret_part, const char *path, char why[KY_EXPORT_WHY])
+{
+	size_t len = strlen(path);
+	int r = 0;
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (asprintf(ret_part, "%.*s.part", (int)len, path) < 0) {
+		*ret_part = NULL;
+		return -ENOMEM;
+	}
+	if (rmdir(path) < 0 && errno != ENOENT) {
+		r = -errno;
+		snprintf(why, KY_EXPORT_WHY, "%s exists: name a new directory", path);
+	} else if (mkdir(*ret_part, 0777) < 0) {
+		r = -errno;
+		if (r == -EEXIST)
+			snprintf(why, KY_EXPORT_WHY,
+				"%s exists, perhaps of an export that was interrupted: remove it, or name another directory",
+				*ret_part);
+	}
+	if (r) {
+		free(*ret_part);
+		*ret_part = NULL;
+	}
+	return r;
+}
+
+int ky_out_dir_close(char *part, const char *path, int error)
+{
+	if (error >= 0 && rename(part, path) < 0)
+		error = -errno;
+	if (error < 0)
+		remove_tree(part);
+	free(part);
+	return error;
 }

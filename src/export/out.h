@@ -10,7 +10,7 @@
 #define EXPORT_OUT_H
 
 #include "base/buf.h"
-#include "tables/tables.h"
+#include "export/export.h"
 
 #define KY_OUT_MIN	((uint64_t)64 << 20)  /* bytes that any export may have */
 #define KY_OUT_PER_BYTE KY_SCAN_TEXT_PER_BYTE /* and for each byte of the traces */
@@ -43,5 +43,17 @@ int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room);
 int ky_out_flush(struct ky_out *o);
 /* Completes the file if is_whole and no error occurred; else removes it. Returns 0 or an error. */
 int ky_out_close(struct ky_out *o, bool is_whole);
+
+/*
+ * Makes the directory in which the files of an output directory are written, until it is complete.
+ * *ret_part: its name, for ky_out_dir_close. A directory that exists must be empty. Returns 0 or a
+ * negative errno, with the reason in `why`.
+ */
+int ky_out_dir_open(char **ret_part, const char *path, char why[KY_EXPORT_WHY]);
+/*
+ * Gives it the name `path` if error >= 0; else removes it with all that is in it. Frees `part`.
+ * Returns `error`, or a negative errno.
+ */
+int ky_out_dir_close(char *part, const char *path, int error);
 
 #endif

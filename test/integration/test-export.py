@@ -282,6 +282,12 @@ def test_csv(k):
     equal([int(r["huge"]) for r in rows[:3]], [2**64 - 1, 2**64 - 2, 2**64 - 3], "integers")
     equal([r["Text"] for r in next(v for n, v in found.items() if "bytes" in n)], [answers.BAD_BYTES.decode("utf-8", "surrogateescape")], "bytes")
     check(all(re.fullmatch(r"[^/\n]+\.csv", name) for name in found), found.keys())
+    # a directory has the tables of one export, all or none
+    done = k.kymo("export", trace, "--to=csv", "-o", folder, status=1)
+    check("name a new directory" in done.stderr, done.stderr)
+    (k.top / "empty").mkdir()
+    k.kymo("export", trace, "--to=csv", "-o", f"{k.top}/empty/")
+    equal({p.name: p.read_bytes() for p in (k.top / "empty").iterdir()}, {p.name: p.read_bytes() for p in folder.iterdir()}, "tables in an empty directory")
     one = k.top / "one.csv"
     k.kymo("export", trace, "--to=csv", "-e", "EVENTS", "-o", one)
     equal([r["n"] for r in csv.DictReader(one.open())], ["3"], "one name of events")
