@@ -308,15 +308,6 @@ static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 	return to;
 }
 
-static bool is_only_cpu(const struct ky_node *packet)
-{
-	for (uint32_t i = 0; i < packet->n; i++) {
-		if (packet->children[i].is_shown && packet->children[i].role != KY_ROLE_CPU)
-			return false;
-	}
-	return true;
-}
-
 static char *print_scope(
 	struct printer *p, char *to, const struct ky_item *event, enum ky_scope scope, bool *any)
 {
@@ -340,10 +331,11 @@ static char *print_contexts(struct printer *p, char *to, const struct ky_item *e
 	bool any = false;
 
 	if (!event->scopes[KY_SCOPE_EVENT_CONTEXT].node &&
-		!event->scopes[KY_SCOPE_SPECIFIC_CONTEXT].node && (!packet || is_only_cpu(packet)))
+		!event->scopes[KY_SCOPE_SPECIFIC_CONTEXT].node &&
+		(!packet || ky_node_is_only_cpu(packet)))
 		return to;
 	to = put_literal(p, to, ", \"context\": {");
-	if (packet && !is_only_cpu(packet))
+	if (packet && !ky_node_is_only_cpu(packet))
 		to = print_scope(p, to, event, KY_SCOPE_PACKET_CONTEXT, &any);
 	to = print_scope(p, to, event, KY_SCOPE_EVENT_CONTEXT, &any);
 	to = print_scope(p, to, event, KY_SCOPE_SPECIFIC_CONTEXT, &any);

@@ -12,7 +12,13 @@ void ky_node_mark_shown(struct ky_node *node);
 /* Marks all fields as hidden. */
 void ky_node_mark_hidden(struct ky_node *node);
 /* Makes the texts before the values of shown members. Returns 0 or -ENOMEM. */
-int ky_node_make_leads(struct ky_node *node, struct ky_arena *arena);
+int ky_node_make_leads(struct ky_node *node, struct ky_names *names, struct ky_arena *arena);
+/*
+ * Gives contexts of a name that a context of an outer scope has, too, names of their own in JSON,
+ * which has all contexts in one object. Returns 0 or -ENOMEM.
+ */
+int ky_stream_class_name_contexts(
+	struct ky_stream_class *s, struct ky_names *names, struct ky_arena *arena);
 
 /* --- what is quick to read: layout-quick.c --- */
 

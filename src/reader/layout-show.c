@@ -47,13 +47,15 @@ static int make_lead(struct ky_node *node, const char *before, struct ky_arena *
 }
 
 /* Makes the text before the value of a member in JSON, with the comma behind another member. */
-static int make_json_lead(struct ky_node *node, struct ky_arena *arena)
+static int make_json_lead(struct ky_node *node, const char *name, struct ky_arena *arena)
 {
 	struct ky_buf text = {0};
 	char *lead;
 
+	if (!name)
+		return -ENOMEM;
 	ky_buf_puts(&text, ", ");
-	ky_format_json_string(&text, node->name, strlen(node->name));
+	ky_format_json_string(&text, name, strlen(name));
 	ky_buf_puts(&text, ": ");
 	lead = text.error ? NULL
 			  : ky_arena_alloc(arena, ky_align_up(text.len, KY_LEAD_PAD) + KY_LEAD_PAD);
@@ -66,7 +68,21 @@ static int make_json_lead(struct ky_node *node, struct ky_arena *arena)
 	return lead ? 0 : -ENOMEM;
 }
 
-int ky_node_make_leads(struct ky_node *node, struct ky_arena *arena)
+/* A structure may have the members x and _x. JSON shows both, so the second one keeps its "_". */
+static const char *json_name(
+	const struct ky_node *parent, const struct ky_node *member, struct ky_names *names)
+{
+	const char *name = member->name;
+
+	if (name == member->full_name)
+		return name;
+	name = ky_names_intern(names, name, SIZE_MAX);
+	if (!name)
+		return NULL;
+	return ky_names_find(names, parent, name) == UINT32_MAX ? name : member->full_name;
+}
+
+int ky_node_make_leads(struct ky_node *node, struct ky_names *names, struct ky_arena *arena)
 {
 	const char *before = " ";
 	int r = 0;
@@ -74,15 +90,105 @@ int ky_node_make_leads(struct ky_node *node, struct ky_arena *arena)
 	for (uint32_t i = 0; i < node->n && !r; i++) {
 		struct ky_node *child = &node->children[i];
 
-		r = ky_node_make_leads(child, arena);
+		r = ky_node_make_leads(child, names, arena);
 		if (r || node->kind != KY_NODE_STRUCT || !child->is_shown)
 			continue;
 		node->shown_begin = node->shown_end ? node->shown_begin : i;
 		node->shown_end = i + 1;
 		r = make_lead(child, before, arena);
 		if (!r)
-			r = make_json_lead(child, arena);
+			r = make_json_lead(child, json_name(node, child, names), arena);
 		before = ", ";
+	}
+	return r;
+}
+
+bool ky_node_is_only_cpu(const struct ky_node *packet)
+{
+	for (uint32_t i = 0; i < packet->n; i++) {
+		if (packet->children[i].is_shown && packet->children[i].role != KY_ROLE_CPU)
+			return false;
+	}
+	return true;
+}
+
+/* The scopes of contexts, from the outer to the inner ones; each owns its members' names. */
+struct contexts {
+	struct ky_names *names;
+	struct ky_arena *arena;
+	struct ky_node *scopes[3];
+	size_t n;
+};
+
+static bool has_name(const struct contexts *c, const char *name, size_t n_scopes)
+{
+	for (size_t i = 0; i < n_scopes; i++) {
+		if (ky_names_find(c->names, c->scopes[i], name) != UINT32_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a name to those of the last scope, and returns it; NULL without memory. */
+static const char *add_name(struct contexts *c, const char *text)
+{
+	const char *name = ky_names_intern(c->names, text, SIZE_MAX);
+	uint32_t *number = name ? ky_names_at(c->names, c->scopes[c->n - 1], name) : NULL;
+
+	if (number)
+		*number = 0;
+	return number ? name : NULL;
+}
+
+/* A name that an outer scope has, too, gets "_" behind it, more of them if that is taken. */
+static int rename_member(struct contexts *c, struct ky_node *member)
+{
+	const char *name = ky_names_intern(c->names, member->name, SIZE_MAX);
+	struct ky_buf longer = {0};
+
+	if (!name || !member->is_shown || !has_name(c, name, c->n - 1))
+		return name ? 0 : -ENOMEM;
+	ky_buf_puts(&longer, name);
+	while (name && has_name(c, name, c->n)) {
+		ky_buf_puts(&longer, "_");
+		name = longer.error ? NULL : ky_names_intern(c->names, longer.data, SIZE_MAX);
+	}
+	ky_buf_deinit(&longer);
+	return make_json_lead(member, name ? add_name(c, name) : NULL, c->arena);
+}
+
+/* Adds a scope behind the others. scope may be NULL. */
+static int add_context(struct contexts *c, struct ky_node *scope)
+{
+	int r = 0;
+
+	if (!scope)
+		return 0;
+	c->scopes[c->n++] = scope;
+	for (uint32_t i = 0; i < scope->n; i++) {
+		if (!add_name(c, scope->children[i].name))
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < scope->n && c->n > 1 && !r; i++)
+		r = rename_member(c, &scope->children[i]);
+	return r;
+}
+
+int ky_stream_class_name_contexts(
+	struct ky_stream_class *s, struct ky_names *names, struct ky_arena *arena)
+{
+	struct contexts c = {.names = names, .arena = arena};
+	size_t n_common;
+	int r = 0;
+
+	if (s->packet_context && !ky_node_is_only_cpu(s->packet_context))
+		r = add_context(&c, s->packet_context);
+	if (!r)
+		r = add_context(&c, s->event_context);
+	n_common = c.n;
+	for (size_t i = 0; n_common && i < s->n_events && !r; i++) {
+		c.n = n_common;
+		r = add_context(&c, s->events[i].context);
 	}
 	return r;
 }

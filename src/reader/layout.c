@@ -679,7 +679,7 @@ static void finish_scope(struct compiler *c, struct ky_node *node)
 	if (!node || c->failed)
 		return;
 	ky_node_mark_shown(node);
-	if (ky_node_make_leads(node, &c->t->arena) < 0)
+	if (ky_node_make_leads(node, &c->t->names, &c->t->arena) < 0)
 		fail_compiling(c, "the metadata is too large");
 	ky_node_find_runs(node);
 	if (ky_twins_link(&c->t->names, node) < 0)
@@ -761,6 +761,8 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	finish_scope(c, s->packet_context);
 	if (c->failed)
 		return;
+	if (ky_stream_class_name_contexts(s, &c->t->names, &c->t->arena) < 0)
+		fail_compiling(c, "no memory");
 	if (s->event_header)
 		ky_node_mark_hidden(s->event_header);
 	ky_node_find_short_head(&s->short_head, s->event_header);

@@ -140,6 +140,9 @@ static inline bool ky_node_is_list(const struct ky_node *n)
 	return n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE;
 }
 
+/* Returns whether a packet's context shows nothing but the number of the processor. */
+bool ky_node_is_only_cpu(const struct ky_node *packet);
+
 /* Returns the size in bytes of the smallest part of a character. */
 static inline size_t ky_encoding_unit(uint8_t encoding)
 {

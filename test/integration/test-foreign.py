@@ -163,19 +163,15 @@ def text_numbers(line):
         yield int(text, base) if base else float(text) if re.search("[.einf]", text) else int(text)
 
 
-class Members(dict):
-    """
-    A JSON object whose members may have equal names: contexts of several scopes may have one name.
-    """
-
-    def __init__(self, members):
-        super().__init__(members)
-        self.members = members
+def members(pairs):
+    """Returns the members of a JSON object, whose names differ."""
+    equal(len({name for name, _ in pairs}), len(pairs), f"names of {pairs}")
+    return dict(pairs)
 
 
 def json_numbers(value):
     if isinstance(value, dict):
-        for part in [value["value"]] if set(value) == {"value", "label"} else [part for _, part in value.members]:
+        for part in [value["value"]] if set(value) == {"value", "label"} else value.values():
             yield from json_numbers(part)
     elif isinstance(value, list):
         for part in value:
@@ -200,12 +196,25 @@ def test_json(k):
         directory = ctf.Trace(seed).write(k.top / f"json{seed}")
         done = run(k, CLI, "view", directory, "--format=json")
         for text, line in zip(view_seed(k, seed, directory), done.stdout.splitlines(), strict=True):
-            event = json.loads(line, object_pairs_hook=Members)
-            context = event.get("context", Members([]))
+            event = json.loads(line, object_pairs_hook=members)
+            context = event.get("context", {})
             cpu = [event["cpu"]] if "cpu" in event and "cpu_id" not in context else []
             values = list(json_numbers([cpu, context, event["fields"]]))
             shown = list(text_numbers(text.decode(errors="replace").split(": {", 1)[1]))
             check(len(shown) == len(values) and all(map(same_number, shown, values)), f"seed {seed}: {text!r} is not {line!r}: {shown}, {values}")
+
+
+def test_names_in_json(k):
+    """Members of one name, in contexts of several scopes or but for "_", are all in JSON."""
+    trace = k.top / "names"
+    trace.mkdir()
+    contexts = ("packet.context := struct { u8 x; u8 cpu_id; }", "event.context := struct { u8 _x; u8 x_; }")
+    (trace / "metadata").write_text(BARE + f"stream {{ {'; '.join(contexts)}; }};\n"
+        "event { name = e; context := struct { u8 x; u8 y; }; fields := struct { u8 _x; u8 x; struct { u8 y; u8 _y; } s; }; };\n")
+    (trace / "s").write_bytes(bytes(range(1, 11)))
+    event = json.loads(run(k, CLI, "view", trace, "--format=json").stdout, object_pairs_hook=members)
+    equal(event["context"], {"x": 1, "cpu_id": 2, "x__": 3, "x_": 4, "x___": 5, "y": 6}, "contexts")
+    equal(event["fields"], {"_x": 7, "x": 8, "s": {"y": 9, "_y": 10}}, "fields")
 
 
 def sized(discarded, begin, end, events, head=MAGIC):
