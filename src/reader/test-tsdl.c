@@ -183,6 +183,31 @@ static void test_cut(void **state)
 	ky_tsdl_deinit(&p.t);
 }
 
+/* The text ends anywhere within its last block, or within a comment behind it. */
+static void test_cut_anywhere(void **state)
+{
+	static const char whole[] =
+		"/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };"
+		"event { name = a; fields := struct { string s; }; };";
+	static const char cut[] =
+		"event { name = \"b\\x41\"; id = 0x1; fields := struct {"
+		"	enum : integer { size = 8; } { A = 0, \"B\" = 1 ... 3 } x\\u00e9;"
+		"	integer { size = 8; } y[ 2 ]; // comment\n"
+		"}; }; /* gap */";
+	char text[sizeof(whole) + sizeof(cut)];
+	struct ky_tsdl_error error;
+	struct ky_tsdl t;
+
+	snprintf(text, sizeof(text), "%s%s", whole, cut);
+	for (size_t len = sizeof(whole); len < strlen(text); len++) {
+		if (ky_tsdl_parse(&t, text, len, &error))
+			fail_msg("%.*s: %s", (int)len, text, error.text);
+		assert_in_range(t.n_events, 1, 2);
+		assert_true(t.is_cut || t.n_events == 2);
+		ky_tsdl_deinit(&t);
+	}
+}
+
 static void test_clock(void **state)
 {
 	struct ky_trace_clock ns = {.freq = 1000000000, .base_ns = 5};
@@ -205,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_kernel),
 		cmocka_unit_test(test_scopes),
 		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_cut_anywhere),
 		cmocka_unit_test(test_clock),
 	};
 

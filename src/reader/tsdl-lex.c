@@ -216,6 +216,16 @@ static bool is_wide_string(struct ky_lexer *l)
 	return true;
 }
 
+/* The begin of a comment, of an ellipsis or of an escape is no token. */
+bool ky_lexer_is_at_end(const struct ky_lexer *l)
+{
+	size_t left = (size_t)(l->end - l->p);
+
+	if (!left || starts(l, "\\"))
+		return left < sizeof("\\U000000e9") - 1;
+	return (left == 1 && (*l->p == '/' || *l->p == '.')) || (left == 2 && starts(l, ".."));
+}
+
 void ky_lexer_next(struct ky_lexer *l, struct ky_token *t)
 {
 	skip_blanks(l);

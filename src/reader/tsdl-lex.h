@@ -35,6 +35,8 @@ struct ky_lexer {
 };
 
 void ky_lexer_init(struct ky_lexer *l, struct ky_names *names, const char *text, size_t len);
+/* Returns whether the text ends here, perhaps within a token. */
+bool ky_lexer_is_at_end(const struct ky_lexer *l);
 /* Fills in *t. After an error (l->error) every token is KY_TOKEN_END. */
 void ky_lexer_next(struct ky_lexer *l, struct ky_token *t);
 

@@ -322,7 +322,7 @@ static void parse_next(struct ky_parser *p)
 	bool had_trace = p->has_trace;
 
 	parse_top(p);
-	if (!p->failed || p->lexer.p < p->lexer.end || !had_trace || !(n_streams + n_events))
+	if (!p->failed || !ky_lexer_is_at_end(&p->lexer) || !had_trace || !(n_streams + n_events))
 		return;
 	t->n_env = n_env;
 	t->n_clocks = n_clocks;
