@@ -17,6 +17,11 @@ struct ky_trace_clock {
 
 /* Computes base_ns from the other members. */
 void ky_trace_clock_prepare(struct ky_trace_clock *c);
+/* Returns whether 64 bits of nanoseconds cannot express where the clock begins. */
+static inline bool ky_trace_clock_is_beyond(const struct ky_trace_clock *c)
+{
+	return c->base_ns == INT64_MAX || c->base_ns == INT64_MIN;
+}
 /*
  * Nanoseconds from the origin of the clock's value; saturates. Rounded as babeltrace2 does, which
  * goes through a double, so that both show the same time; exact if the clock counts nanoseconds.

@@ -219,6 +219,12 @@ int ky_trace_describe(
 	t->origin_len = strlen(t->origin);
 	t->json_origin_len = strlen(t->json_origin);
 	t->is_kymo = is_kymo(&t->tsdl);
+	for (size_t i = 0; i < t->tsdl.n_clocks; i++) {
+		if (ky_trace_clock_is_beyond(&t->tsdl.clocks[i]))
+			ky_reader_warn(r,
+				"%s: the clock begins before 1677 or after 2262: times are wrong",
+				t->dir);
+	}
 	if (t->tsdl.is_cut && !r->options.is_growing)
 		ky_reader_warn(r,
 			"%s/metadata ends within a block or comment: what is complete is used",

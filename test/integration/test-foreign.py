@@ -471,6 +471,14 @@ def test_other_uuid(k):
     check("damaged" in errors, f"{errors!r}")
 
 
+def test_far_clock(k):
+    """Times that nanoseconds cannot express are not shown without a word."""
+    for offset_s, is_beyond in ((9 * 10**9, False), (10**10, True), (-9 * 10**9, False), (-(10**10), True)):
+        trace = write(k, f"far{offset_s}", BARE + f"clock {{ name = c; freq = 1000; offset_s = {offset_s}; }};\n" + ONE, s=b"\1\2")
+        _, errors = view(k, trace)
+        equal("times are wrong" in errors, is_beyond, f"{offset_s}: {errors}")
+
+
 def test_clock_goes_on(k):
     """
     A packet without a begin time begins at the end of its predecessor; an end time before the last
