@@ -6,12 +6,14 @@
 #include <json-c/json.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "svc/tree.h"
 
 #define NEW_REPORT "report.new"
 #define REPORT_MAX (1u << 20)
+#define NS_PER_S   1000000000
+#define STEP_S	   1 /* less is the adjustment of NTP */
 
 static int make_dirs(char *path)
 {
@@ -42,11 +44,25 @@ static int choose_path(struct held *h, const struct fleet_config *c)
 	return h->path[0] == '/' ? 0 : -EINVAL;
 }
 
+static int64_t wall_s(void)
+{
+	return (int64_t)(ky_clock_ns(CLOCK_REALTIME) / NS_PER_S);
+}
+
+/* Returns by how much the wall clock is ahead of the one that nobody sets. */
+static int64_t wall_ahead_s(void)
+{
+	return wall_s() - (int64_t)(ky_clock_ns(CLOCK_BOOTTIME) / NS_PER_S);
+}
+
 int held_open(struct held *h, const struct fleet_config *c, char *why, size_t size)
 {
 	int r;
 
-	*h = (struct held){.dir = -1, .max_bytes = c->hold_size, .max_us = c->hold_us};
+	*h = (struct held){.dir = -1,
+		.max_bytes = c->hold_size,
+		.max_us = c->hold_us,
+		.ahead_s = wall_ahead_s()};
 	r = choose_path(h, c);
 	if (!r)
 		r = make_dirs(h->path);
@@ -221,18 +237,52 @@ int held_make(const struct held *h, const char *id)
 	return mkdirat(h->dir, id, 0700) < 0 ? -errno : 0;
 }
 
+struct step {
+	const struct held *h;
+	int64_t by_s;
+};
+
+/* A time that was in the future before the step is left as it is. */
+static int move_time(void *arg, const char *id)
+{
+	const struct step *step = arg;
+	const int dir = step->h->dir;
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+	struct stat st;
+
+	if (fstatat(dir, id, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		st.st_mtime > wall_s() - step->by_s + STEP_S)
+		return 0;
+	times[1] = st.st_mtim;
+	times[1].tv_sec += step->by_s;
+	utimensat(dir, id, times, AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+
+/* A clock that is set makes no snapshot older: the times of those that are held move with it. */
+static void follow_clock(struct held *h)
+{
+	const int64_t ahead_s = wall_ahead_s();
+	struct step step = {.h = h, .by_s = ahead_s - h->ahead_s};
+
+	h->ahead_s = ahead_s;
+	if (step.by_s > STEP_S || step.by_s < -STEP_S)
+		held_each(h, move_time, &step);
+}
+
 static int expire_one(void *arg, const char *id)
 {
 	const struct held *h = arg;
 	struct stat st;
 
 	if (!fstatat(h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
-		(uint64_t)KY_MAX(time(NULL) - st.st_mtime, (time_t)0) * 1000000 > h->max_us)
+		(uint64_t)KY_MAX(wall_s() - st.st_mtime, (int64_t)0) * 1000000 > h->max_us)
 		held_remove(h, id);
 	return 0;
 }
 
-void held_expire(const struct held *h)
+void held_expire(struct held *h)
 {
-	held_each(h, expire_one, (void *)h);
+	follow_clock(h);
+	held_each(h, expire_one, h);
 }

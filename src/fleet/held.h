@@ -24,6 +24,7 @@ struct held {
 	char path[PATH_MAX]; /* of the directory of all */
 	int dir;
 	uint64_t max_bytes, max_us;
+	int64_t ahead_s; /* the wall clock, of the one that nobody sets */
 };
 
 /* Makes and opens the directory of this host. Returns 0 or -errno, with `why`. */
@@ -47,7 +48,7 @@ void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_
 bool held_is_due(const struct held *h, const char *id);
 /* Calls fn for each snapshot, until it returns other than 0. Returns that, or 0. */
 int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg);
-/* Removes snapshots whose time is over. */
-void held_expire(const struct held *h);
+/* Removes snapshots whose time is over. The steps of a clock that is set do not count. */
+void held_expire(struct held *h);
 
 #endif
