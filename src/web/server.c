@@ -101,13 +101,16 @@ static bool is_token(const struct ky_web *w, const char *given)
 	return !differs;
 }
 
-/* Compares what a browser calls the server with HOST:PORT: browsers leave the default port out. */
+/*
+ * Compares the hosts of two HOST:PORT. A page of another host cannot make a browser call this
+ * server by its address. The port may be another one: that of `ssh -L`.
+ */
 static bool is_host(const char *given, const char *host)
 {
-	const char *port = strrchr(host, ':');
-	const size_t n = port && !strcmp(port, ":80") ? (size_t)(port - host) : strlen(host);
+	const char *end = strrchr(host, ':');
+	const size_t n = end ? (size_t)(end - host) : strlen(host);
 
-	return !strcmp(given, host) || (!strncmp(given, host, n) && !given[n]);
+	return !strncmp(given, host, n) && (given[n] == ':' || !given[n]);
 }
 
 /* Returns true unless another page made the request, or another name led to this address. */
@@ -116,11 +119,8 @@ static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
 	const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
 	const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
 	const char *site = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Sec-Fetch-Site");
-	const char *port = strrchr(w->host, ':');
-	char local[HOST_MAX];
 
-	snprintf(local, sizeof(local), "localhost%s", port ? port : "");
-	if (!host || (!is_host(host, w->host) && !is_host(host, local)))
+	if (!host || (!is_host(host, w->host) && !is_host(host, "localhost:")))
 		return false;
 	if (origin && (strncmp(origin, "http://", 7) || strcmp(origin + 7, host)))
 		return false;

@@ -182,6 +182,9 @@ def test_refused_requests(k):
         equal(ask(link)[0], 200, "the link")
         equal(ask(link, "data?begin=0&end=9223372036854775807")[0], 200, "data")
         equal(ask(link, Host=f"localhost:{url.port}")[0], 200, "the link by localhost")
+        for host in ("127.0.0.1:1", "localhost:1"):
+            equal(ask(link, Host=host, Origin=f"http://{host}")[0], 200, f"by {host}, another port of ssh -L")
+            equal(ask(link, Host=host, Origin=f"http://{url.netloc}")[0], 403, f"from another origin than {host}")
         wrong = "0" * 32 if url.path[1:33] != "0" * 32 else "1" * 32
         for path in ("/", "/data?begin=0&end=1", "/events", f"/{wrong}/", f"/{wrong}/data?begin=0&end=1", "/%2e%2e/", url.path[:-1], url.path[:-2] + "/"):
             status, body = ask(base, path)
@@ -205,7 +208,7 @@ def test_default_port(k):
         for host in ("127.0.0.1", "127.0.0.1:80", "localhost"):
             equal(ask(link, Host=host)[0], 200, f"the link by {host}")
             equal(ask(link, Host=host, Origin=f"http://{host}")[0], 200, f"from {host}")
-        for host in ("127.0.0.1:81", "127.0.0", "127.0.0.1:8", "127.0.0.1:"):
+        for host in ("127.0.0", "127.0.0.1.example.com", "127.0.0.10:80", "localhosts"):
             equal(ask(link, Host=host)[0], 403, f"by {host}")
 
 
