@@ -133,6 +133,8 @@ static int run_track(struct cli *cli)
 	else if (!cli_report_tracked(cli, reply))
 		puts(cli_has(cli, "kernel") ? "kernel events of all processes are recorded"
 					    : "all applications are tracked");
+	if (!cli->json)
+		cli_report_notes(cli, reply);
 	return CLI_OK;
 }
 

@@ -159,6 +159,9 @@ def test_refusals(k):
             (["track", "--vpid=4294967296"], 2, "4294967296"), (["track", "--all", "--vpid=1"], 2, "not both"),
             (["track", "--vpid=1,,2"], 2, "empty name")):
         check(words in k.kymo(*command, status=status).stderr, f"{command}: {words!r} is not said")
+    note = "note: session 's' has no kernel events yet, and 'pid' is for these only: use 'vpid' for applications\n"
+    equal([note in k.kymo("track", option).stdout for option in ("--pid=3", "--pid=all", "--vpid=3")], [True, False, False], "notes")
+    k.kymo("track", "--vpid=all")
     k.kymo("track", "--vpid=3", "--vuid=5")
     check("does not track vpid 4" in k.kymo("untrack", "--vpid=4", status=1).stderr, "not said what is not tracked")
     equal(k.kymo_json("track", "--vpid=7")["tracked"], {"vpid": ["3", "7"], "vuid": ["5"], "vgid": ["all"], "pid": ["all"]}, "tracked")

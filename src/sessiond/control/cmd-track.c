@@ -71,7 +71,14 @@ static enum outcome change_attribute(
 
 static enum outcome answer_tracked(struct request *r)
 {
-	reply_add(r, "tracked", report_tracked(r->session));
+	const struct session *s = r->session;
+
+	reply_add(r, "tracked", report_tracked(s));
+	if (request_list_length(r, tracker_names[TRACK_PID]) && s->trackers[TRACK_PID].narrowed &&
+		!session_has_kernel(s))
+		reply_note(r,
+			"session '%s' has no kernel events yet, and 'pid' is for these only: use 'vpid' for applications",
+			s->name);
 	return DONE;
 }
 
