@@ -612,9 +612,9 @@ def test_rotation_by_size(k):
     restart(k)
     # When another session has been rotated repeatedly, the daemon has looked at the size of both.
     k.record("emit:*", channel=channel, session="other")
-    k.kymo("enable-rotation", "-s", "other", "--size=1K")
+    k.kymo("enable-rotation", "-s", "other", "--size=4K")
     for n in range(3):
-        k.app("emit", "-n", 100, "-p", 2 + n)
+        k.app("emit", "-n", 400, "-p", 2 + n)
         wait_for(lambda: chunks("other") > n, "a rotation")
     k.app("emit", "-n", 6000, "-p", 5)
     wait_for(lambda: chunks("s") > 1, "a rotation")

@@ -472,6 +472,7 @@ def test_refused(k):
     refused("enable-rotation", "--timer=5x", says="is not a time", status=2)
     refused("enable-rotation", "--timer=1", says="from 1ms to a year")
     refused("enable-rotation", "--size=0", says="must be at least 1 byte", status=2)
+    refused("enable-rotation", "--size=10", says="the least size is 4K", status=2)
     refused("disable-rotation", "--size", says="no rotation by size")
     k.kymo("enable-channel", "o", "--overwrite")
     refused("clear", says="overwrite mode")

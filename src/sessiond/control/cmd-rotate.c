@@ -167,6 +167,7 @@ static enum outcome set_schedule(struct request *r, const struct rotation_schedu
 
 #define ROTATION_TIMER_MIN_US 1000u
 #define ROTATION_TIMER_MAX_US (1000000ull * 3600 * 24 * 365)
+#define ROTATION_SIZE_MIN     (4u << 10)
 #define MAX_DISK_MIN	      (1u << 20)
 
 /* The parameters, and their places in the schedule. disable-rotation has the first four. */
@@ -193,6 +194,7 @@ enum outcome run_enable_rotation(struct request *r)
 {
 	struct rotation_schedule schedule = recording_of(r->session)->rotation.schedule;
 	uint64_t timer_us = request_bytes(r, "timer"), max_disk = request_bytes(r, "max_disk");
+	uint64_t chunk = request_bytes(r, "size");
 	bool any = false;
 
 	if (check_rotate(r) == REFUSED)
@@ -211,6 +213,10 @@ enum outcome run_enable_rotation(struct request *r)
 			"a rotation every %" PRIu64
 			" us is not possible: the period can be from 1ms to a year (8760h)",
 			timer_us);
+	if (chunk && chunk < ROTATION_SIZE_MIN)
+		return request_refuse(r, "usage",
+			"a rotation every %" PRIu64 " bytes is not possible: the least size is 4K",
+			chunk);
 	if (max_disk && max_disk < MAX_DISK_MIN)
 		return request_refuse(r, "usage",
 			"a trace of at most %" PRIu64
