@@ -4,6 +4,7 @@
 
 #include "cli/opened.h"
 #include "cli/symbols.h"
+#include "cli/trace.h"
 #include "export/out.h"
 
 static const struct cli_option options[] = {
@@ -98,6 +99,8 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 			f->is_stream ? ": -o - writes to the standard output" : "");
 	if (is_trace(cli, path))
 		return cli_usage(cli, "%s is the trace itself: give -o another name", path);
+	if (f->write == ky_export_ctf && cli_trace_has(cli, path))
+		return cli_usage(cli, "%s is in one of the traces: give -o another name", path);
 	if (!strcmp(path, "-"))
 		cli->result = stderr;
 	*ret_format = f;

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
+#include "cli/trace.h"
 #include "merge/clock.h"
 #include "merge/flows.h"
 #include "ship/files.h"
@@ -76,13 +77,6 @@ static int take_inputs(struct merge *m)
 
 // ---- offsets
 
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t n = strlen(dir);
-
-	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
-}
-
 /* Stores the input of each trace that was opened. Returns NULL without memory. */
 static size_t *find_hosts(const struct merge *m, const struct kymo_reader *r)
 {
@@ -90,7 +84,7 @@ static size_t *find_hosts(const struct merge *m, const struct kymo_reader *r)
 
 	for (size_t i = 0; hosts && i < kymo_reader_n_traces(r); i++)
 		while (hosts[i] + 1 < m->n &&
-			!is_below(kymo_reader_trace(r, i)->path, m->inputs[hosts[i]].path))
+			!cli_is_below(kymo_reader_trace(r, i)->path, m->inputs[hosts[i]].path))
 			hosts[i]++;
 	return hosts;
 }
@@ -423,6 +417,8 @@ static int run_merge(struct cli *cli)
 
 	if (!m.output)
 		return cli_usage(cli, "the output is missing: -o DIR");
+	if (cli_trace_has(cli, m.output))
+		return cli_usage(cli, "%s is in one of the traces: give -o another name", m.output);
 	if (m.n > OFFSETS_MAX)
 		return cli_usage(cli, "at most %u traces can be merged", OFFSETS_MAX);
 	m.inputs = calloc(m.n, sizeof(*m.inputs));

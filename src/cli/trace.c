@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -284,6 +285,26 @@ void cli_traces_deinit(struct cli_traces *t)
 	for (size_t i = 0; i < t->n; i++)
 		free(t->paths[i]);
 	free(t->paths);
+}
+
+bool cli_is_below(const char *path, const char *dir)
+{
+	const size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+bool cli_trace_has(const struct cli *cli, const char *output)
+{
+	char copy[PATH_MAX], parent[PATH_MAX], trace[PATH_MAX];
+
+	snprintf(copy, sizeof(copy), "%s", output);
+	if (!realpath(dirname(copy), parent))
+		return false;
+	for (size_t i = 0; i < cli->args.n_pos; i++)
+		if (realpath(cli->args.pos[i], trace) && cli_is_below(parent, trace))
+			return true;
+	return false;
 }
 
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,

@@ -32,6 +32,13 @@ void cli_traces_deinit(struct cli_traces *t);
  * cli_traces_deinit in any case; *ret is all 0 before, except may_be_empty.
  */
 int cli_traces_find(struct cli *cli, const char *const *named, size_t n, struct cli_traces *ret);
+/* Returns whether a path without links is that of the directory, or leads into it. */
+bool cli_is_below(const char *path, const char *dir);
+/*
+ * Returns whether an output that is to be made lies in one of the traces that the arguments name.
+ * Readers would take another trace there for a part of that trace.
+ */
+bool cli_trace_has(const struct cli *cli, const char *output);
 /* Returns the code of an error of opening a trace (cli_fail). */
 const char *cli_trace_code(int error);
 /*

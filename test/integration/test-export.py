@@ -430,6 +430,7 @@ def test_ctf(k):
     (k.top / "new.part").mkdir()
     check("new.part exists" in k.kymo("export", trace, "--to=ctf", "-o", k.top / "new", status=1).stderr, "the rest of an export that was killed")
     k.kymo("export", trace, "--to=ctf", "-o", "-", status=2)
+    check("is in one of the traces" in k.kymo("export", trace, "--to=ctf", "-o", trace / "in", status=2).stderr, "an output in the trace")
     t = answers.Trace(answers.SPAN_EVENTS)
     t.packet(0, [t.record(30, "s:req", 6)])
     k.kymo("export", trace, t.write(k.top / "other"), "--to=ctf", "-o", k.top / "both")

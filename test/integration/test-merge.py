@@ -131,6 +131,8 @@ def test_refused(k):
         ([*traces, "-o", k.top / "a", "--flows=x"], 2, "neither w3c, calls nor"),
         ([*traces, "-o", k.top / "b", "--flows=rpc:answered,rpc:send,id", "--flows=rpc:receive,rpc:send,id", "--flows=calls"], 1, "contradict each other"),
         ([*traces, "-o", traces[0]], 1, "is not empty"),
+        ([*traces, "-o", traces[0] / "in"], 2, "is in one of the traces"),
+        ([*traces, "-o", traces[1] / ".." / traces[1].name / "ust" / "in/"], 2, "is in one of the traces"),
         ([k.top / "nothing", traces[0], "-o", k.top / "c"], 1, "No such file"),
     ):
         done = k.kymo("merge", *args, status=status)
