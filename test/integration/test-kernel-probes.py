@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 
 import kymotest
 from kymotest import TRACING, babeltrace, check, consumers, equal, wait_for
@@ -128,6 +129,28 @@ def test_removed(k):
     k.run([PROBED, "1"], input="\n")
     k.kymo("destroy")
     equal(len(events(k.top / "trace", "again")), 1, "calls")
+
+
+def test_many(k):
+    """The kernel takes long to remove many probes: meanwhile, the daemon serves others."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    for i in range(30):
+        k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", f"called{i}")
+    (group,) = groups(k)
+    k.kymo("start")
+    app = k.spawn("probed", 1)
+    begin = time.monotonic()
+    k.kymo("destroy")
+    n_served = 0
+    while definitions(group):
+        k.kymo("list")
+        n_served += 1
+    took = time.monotonic() - begin
+    go(k, app)
+    k.finish(app)
+    check(n_served > 3 or took < 0.5, f"{n_served} commands were served in {took:.1f} s")
 
 
 def test_sdt(k):

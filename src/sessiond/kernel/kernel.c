@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 
 #include "sessiond/kernel/events.h"
 #include "sessiond/kernel/probes.h"
+#include "sessiond/kernel/removal.h"
 #include "sessiond/kernel/samples.h"
 #include "sessiond/kernel/statedump.h"
 #include "sessiond/kernel/sweep.h"
@@ -28,65 +28,10 @@
 #define TASKS_BUFFER  (32u << 10)
 #define NEWTASK	      "events/task/task_newtask/"
 #define RENAME	      "events/task/task_rename/"
-#define RETRY_NS      (20 * KY_NS_PER_MS)
-#define RETRIES_MAX   100u
 #define THREADS_TRIES 8u
 #define FIRST_SHORT   21u /* identifiers with short heads that no event always has */
 
 static struct kernel *kernel; /* of this process */
-
-/* --- instances that cannot be removed yet --- */
-
-static void forget_leftover(struct kernel *k, size_t i)
-{
-	free(k->leftovers[i]);
-	k->leftovers[i] = k->leftovers[--k->n_leftovers];
-}
-
-static void retry_leftovers(struct kernel *k)
-{
-	for (size_t i = k->n_leftovers; i-- > 0;)
-		if (instance_remove_name(&k->fs, k->leftovers[i]) != -EBUSY)
-			forget_leftover(k, i);
-}
-
-static void run_retry(struct ky_timer *t)
-{
-	struct kernel *k = ky_container_of(t, struct kernel, retry);
-
-	retry_leftovers(k);
-	if (!k->n_leftovers)
-		return;
-	if (++k->n_tries < RETRIES_MAX) {
-		ky_timer_set(&k->env->loop, t, RETRY_NS);
-		return;
-	}
-	ky_error(
-		"cannot remove the tracefs instance %s, because a process has its files open: the next session daemon removes it",
-		k->leftovers[0]);
-	while (k->n_leftovers)
-		forget_leftover(k, 0);
-}
-
-static void remove_instance(struct kernel *k, struct instance *i)
-{
-	char **grown;
-	int ret;
-
-	if (!*i->name)
-		return;
-	ret = instance_remove(i, &k->fs);
-	if (ret != -EBUSY)
-		return;
-	grown = realloc(k->leftovers, (k->n_leftovers + 1) * sizeof(*grown));
-	if (!grown)
-		return;
-	k->leftovers = grown;
-	k->leftovers[k->n_leftovers] = strdup(i->name);
-	k->n_leftovers += k->leftovers[k->n_leftovers] != NULL;
-	k->n_tries = 0;
-	ky_timer_set(&k->env->loop, &k->retry, RETRY_NS);
-}
 
 /* --- sets --- */
 
@@ -121,10 +66,7 @@ static void set_free(struct kernel_set *set, bool remove)
 
 	set->channel->kernel_bytes = 0;
 	if (remove && *set->main.name && kernel->fs.root >= 0) {
-		instance_silence(&set->main);
-		probes_remove_group(&kernel->fs, set->main.name);
-		remove_instance(kernel, &set->main);
-		remove_instance(kernel, &set->tasks);
+		removal_begin(kernel, &set->main, &set->tasks);
 	} else {
 		instance_close(&set->main);
 		instance_close(&set->tasks);
@@ -681,7 +623,7 @@ void kernel_init(struct kernel *k, struct env *e)
 	*k = (struct kernel){.env = e, .fs = {.root = -1}};
 	if (getrandom(&k->daemon, sizeof(k->daemon), 0) != sizeof(k->daemon))
 		k->daemon = (uint32_t)getpid();
-	ky_timer_init(&k->retry, run_retry);
+	removals_init(k);
 	k->observer = (struct observer){.session_freed = session_freed};
 	ky_list_append(&e->observers, &k->observer.node);
 	e->kernel = k;
@@ -694,15 +636,6 @@ void kernel_begin(struct kernel *k)
 
 void kernel_deinit(struct kernel *k)
 {
-	ky_timer_cancel(&k->retry);
-	/* Consumers that have just ended close their files in a moment. */
-	for (unsigned i = 0; k->n_leftovers && i < RETRIES_MAX; i++) {
-		retry_leftovers(k);
-		if (k->n_leftovers)
-			poll(NULL, 0, (int)(RETRY_NS / KY_NS_PER_MS));
-	}
-	while (k->n_leftovers)
-		forget_leftover(k, 0);
-	free(k->leftovers);
+	removals_deinit(k);
 	tracefs_close(&k->fs);
 }

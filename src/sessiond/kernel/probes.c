@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/glob.h"
 
 #define DEFINITIONS   "dynamic_events"
@@ -17,6 +18,7 @@
 #define FUNCTIONS     "available_filter_functions"
 #define FUNCTIONS_MAX 1000
 #define CACHED_TRIES  100
+#define PIECE	      4 /* definitions that are removed without a look at the time */
 #define RETURN_VALUE  " ret=$retval"
 /*
  * So many threads can be in a function at once, and the kernel still sees the exit of each. Without
@@ -67,14 +69,8 @@ static void each_definition(const struct tracefs *t,
 	free(text);
 }
 
-/* Lines "-:GROUP/NAME": each removes the definitions of a name, and concerns no others. */
-struct removal {
-	struct ky_buf lines;
-	const void *arg;
-};
-
 /* Several definitions of a name follow each other. */
-static void remove_later(struct removal *r, const char *name)
+static void remove_later(struct probes_removal *r, const char *name)
 {
 	char line[2 * PROBES_GROUP_MAX + 8];
 	size_t n = (size_t)snprintf(line, sizeof(line), "-:%s\n", name);
@@ -87,25 +83,59 @@ static void remove_later(struct removal *r, const char *name)
 }
 
 /*
- * Removes them by one write, because the kernel waits for all CPUs at each. A line that it refuses
- * ends the write: then each is written alone.
+ * Removes those of the first bytes by one write, because the kernel waits for all CPUs at each. A
+ * line that it refuses ends the write: then each is written alone.
  */
-static void remove_now(const struct tracefs *t, struct removal *r)
+static void remove_first(const struct tracefs *t, struct probes_removal *r, size_t n_bytes)
 {
-	char *rest = r->lines.data, *line, text[2 * PROBES_GROUP_MAX + 8];
+	char *copy = strndup(r->lines.data, n_bytes), *rest = copy, *line;
+	char text[2 * PROBES_GROUP_MAX + 8];
 
-	if (r->lines.error || !r->lines.len || !tracefs_append(t->root, DEFINITIONS, rest))
+	if (!copy || !tracefs_append(t->root, DEFINITIONS, copy))
 		rest = NULL;
 	while ((line = strsep(&rest, "\n")) && *line) {
 		snprintf(text, sizeof(text), "%s\n", line);
 		tracefs_append(t->root, DEFINITIONS, text);
 	}
+	free(copy);
+	ky_buf_consume(&r->lines, n_bytes);
+}
+
+static void remove_now(const struct tracefs *t, struct probes_removal *r)
+{
+	if (r->lines.len)
+		remove_first(t, r, r->lines.len);
 	ky_buf_deinit(&r->lines);
+}
+
+/* Disables the event of a line "-:GROUP/NAME". Returns the bytes of the line. */
+static size_t disable_probe(int dir, const char *line)
+{
+	const size_t n = strcspn(line, "\n");
+	char path[TRACEFS_PATH_MAX];
+
+	snprintf(path, sizeof(path), "events/%.*s/enable", (int)n - 2, line + 2);
+	tracefs_write(dir, path, "0");
+	return n + 1;
+}
+
+bool probes_remove_some(
+	const struct tracefs *t, int dir, struct probes_removal *r, uint64_t until_ns)
+{
+	size_t n;
+
+	while (r->lines.len && ky_clock_ns(CLOCK_MONOTONIC) < until_ns) {
+		n = 0;
+		for (unsigned i = 0; i < PIECE && n < r->lines.len; i++)
+			n += disable_probe(dir, r->lines.data + n);
+		remove_first(t, r, n);
+	}
+	return !r->lines.len;
 }
 
 static void add_of_group(const struct tracefs *t, const char *name, void *removal)
 {
-	struct removal *r = removal;
+	struct probes_removal *r = removal;
 	const char *group = r->arg;
 	size_t n = strlen(group);
 
@@ -113,12 +143,20 @@ static void add_of_group(const struct tracefs *t, const char *name, void *remova
 		remove_later(r, name);
 }
 
-void probes_remove_group(const struct tracefs *t, const char *instance)
+void probes_list_group(const struct tracefs *t, const char *instance, struct probes_removal *r)
 {
 	char group[PROBES_GROUP_MAX];
-	struct removal r = {.arg = probes_group(instance, group)};
 
-	each_definition(t, add_of_group, &r);
+	*r = (struct probes_removal){.arg = probes_group(instance, group)};
+	each_definition(t, add_of_group, r);
+	r->arg = NULL;
+}
+
+void probes_remove_group(const struct tracefs *t, const char *instance)
+{
+	struct probes_removal r;
+
+	probes_list_group(t, instance, &r);
 	remove_now(t, &r);
 }
 
@@ -126,7 +164,7 @@ void probes_remove_group(const struct tracefs *t, const char *instance)
 static void add_orphan(const struct tracefs *t, const char *name, void *removal)
 {
 	char instance[PROBES_GROUP_MAX];
-	struct removal *r = removal;
+	struct probes_removal *r = removal;
 
 	snprintf(instance, sizeof(instance), "%.*s", (int)strcspn(name, "/"), name);
 	if (fnmatch(OURS, instance, 0) != 0)
@@ -140,7 +178,7 @@ static void add_orphan(const struct tracefs *t, const char *name, void *removal)
 
 void probes_sweep(const struct tracefs *t, int instances)
 {
-	struct removal r = {.arg = &instances};
+	struct probes_removal r = {.arg = &instances};
 
 	each_definition(t, add_orphan, &r);
 	remove_now(t, &r);
@@ -443,7 +481,7 @@ static void name_of(const char *line, char name[PROBES_GROUP_MAX])
 static void remove_lines(const struct tracefs *t, const char *instance, char *lines)
 {
 	char group[PROBES_GROUP_MAX], name[PROBES_GROUP_MAX], full[2 * PROBES_GROUP_MAX + 1];
-	struct removal r = {0};
+	struct probes_removal r = {0};
 	char *line;
 
 	while ((line = strsep(&lines, "\n"))) {

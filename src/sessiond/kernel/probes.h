@@ -38,6 +38,20 @@ int probes_of_functions(const struct tracefs *t, const char *pattern, struct ky_
  * in why.
  */
 int probes_check(const struct tracefs *t, const char *line, char *why, size_t why_size);
+/* Lines "-:GROUP/NAME": each removes the definitions of a name, and concerns no others. */
+struct probes_removal {
+	struct ky_buf lines; /* owned */
+	const void *arg;     /* while they are listed: of the function that chooses them */
+};
+
+/* Lists the probes of the instance's group, to remove them. */
+void probes_list_group(const struct tracefs *t, const char *instance, struct probes_removal *r);
+/*
+ * Disables the listed probes in the instance, and removes them, until this time of CLOCK_MONOTONIC.
+ * Returns whether none is left.
+ */
+bool probes_remove_some(
+	const struct tracefs *t, int dir, struct probes_removal *r, uint64_t until_ns);
 /* Removes all probes of the instance's group. They must be disabled. */
 void probes_remove_group(const struct tracefs *t, const char *instance);
 /* Removes the probes of groups of ours that have no instance. */

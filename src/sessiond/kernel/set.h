@@ -15,11 +15,8 @@ struct kernel {
 	struct tracefs fs;
 	uint32_t daemon; /* D: in the names of its instances, random */
 	struct observer observer;
-	/* names of instances that a process still has open: they are removed when it ends */
-	char **leftovers;
-	size_t n_leftovers;
-	unsigned n_tries;
-	struct ky_timer retry;
+	struct ky_list removals; /* struct removal (removal.c) */
+	struct ky_timer removal_timer;
 };
 
 /* Of a kernel channel; it is channel->kernel. */
