@@ -112,23 +112,34 @@ def test_replaced(k):
     equal([len(events(out, name)) for name in ("called", "again")], [0, 1], "calls in the earlier file, and in the new one")
 
 
+def remove_definition(group, name):
+    """As another program does it."""
+    fd = os.open(TRACING / "dynamic_events", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, f"-:{group}/{name}\n".encode())
+    os.close(fd)
+
+
 def test_removed(k):
-    """Another program has removed the probe before the session starts: a notice says what to do."""
+    """Another program has removed a probe while no rule recorded it: it is defined again."""
     need_tracefs()
     k.start_daemon()
     k.kymo("create", "s", "-o", k.top / "trace")
-    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    rule = ("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    k.kymo(*rule)
+    k.kymo("enable-event", "-k", f"--userspace-probe={STEP}", "step")
     (group,) = groups(k)
-    fd = os.open(TRACING / "dynamic_events", os.O_WRONLY | os.O_APPEND)
-    os.write(fd, f"-:{group}/called\n".encode())
-    os.close(fd)
+    for name in ("called", "step"):
+        remove_definition(group, name)
     k.kymo("start")
-    notices = k.kymo("status").stdout
-    check("another program has removed probe 'called' from the kernel: enable a probe with another name" in notices, notices)
-    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "again")
+    k.kymo("disable-event", "-k", "called")
+    remove_definition(group, "called")
     k.run([PROBED, "1"], input="\n")
+    k.kymo(*rule)
+    k.run([PROBED, "1"], input="\n")
+    notices = k.kymo("status").stdout
+    check("removed probe" not in notices, notices)
     k.kymo("destroy")
-    equal(len(events(k.top / "trace", "again")), 1, "calls")
+    equal([len(events(k.top / "trace", name)) for name in ("called", "step")], [1, 2], "events")
 
 
 def test_many(k):

@@ -24,24 +24,6 @@ static bool is_file(int fd, uint64_t number)
 	return !fstat(fd, &st) && st.st_ino == number;
 }
 
-/* Reads what the kernel says of the event, which the journal does not have. */
-static int describe_again(const struct kernel_set *set, struct kernel_event *e)
-{
-	struct ky_kformat *f = malloc(sizeof(*f));
-	char path[TRACEFS_PATH_MAX];
-	int ret = -ENOMEM;
-
-	snprintf(path, sizeof(path), "events/%s/%s/format", e->system, e->name);
-	free(e->format);
-	e->format = tracefs_read(set->main.dir, path);
-	if (f)
-		ret = e->format ? ky_kformat_parse(f, e->format) : -errno;
-	if (!ret)
-		e->kernel_id = f->id;
-	free(f);
-	return ret;
-}
-
 static int find_probes(struct kernel_set *set)
 {
 	const struct tracefs *t = &set->channel->session->env->kernel->fs;
@@ -62,7 +44,7 @@ static void describe_events(struct kernel_set *set)
 	int ret;
 
 	ky_list_foreach_safe (e, tmp, &set->events, node) {
-		ret = describe_again(set, e);
+		ret = kernel_event_read(set, e);
 		if (ret < 0) {
 			ky_error("cannot take over the kernel event %s:%s: %s", e->system, e->name,
 				strerror(-ret));

@@ -572,13 +572,56 @@ void kernel_put_split(struct ky_buf *to, const struct kernel_set *set, const str
 	}
 }
 
-/* Makes the events that the enabled rules define. Continues after a failure. */
-static int define_probes(struct kernel *k, const struct channel *c, char why[KERNEL_WHY_MAX])
+int kernel_event_read(const struct kernel_set *set, struct kernel_event *e)
 {
+	struct ky_kformat *f = malloc(sizeof(*f));
+	char path[TRACEFS_PATH_MAX];
+	int ret = -ENOMEM;
+
+	snprintf(path, sizeof(path), "events/%s/%s/format", e->system, e->name);
+	free(e->format);
+	e->format = tracefs_read(set->main.dir, path);
+	if (f)
+		ret = e->format ? ky_kformat_parse(f, e->format) : -errno;
+	if (!ret)
+		e->kernel_id = f->id;
+	free(f);
+	return ret;
+}
+
+/* Forgets the probes that another program has removed. Returns 1, 0 if there is none, or -errno. */
+static int forget_removed(const struct kernel *k, struct kernel_set *set)
+{
+	char *found = NULL;
+	int ret = probes_find(&k->fs, set->main.name, set->probes, &found);
+
+	if (ret < 0 || probes_are_known(found, set->probes)) {
+		free(found);
+		return ret;
+	}
+	free(set->probes);
+	set->probes = found;
+	return 1;
+}
+
+/* The kernel gives a new number to a probe that is defined again. */
+static void describe_probes(struct kernel_set *set)
+{
+	struct kernel_event *e;
+
+	ky_list_foreach (e, &set->events, node)
+		if (set->probes && probes_is_of(set->probes, e->name) && !kernel_event_read(set, e))
+			OBSERVE(set->channel->session->env, kernel_event_described, set, e);
+}
+
+int kernel_events_define(struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	struct kernel *k = c->session->env->kernel;
 	struct kernel_set *set = c->kernel;
 	const struct rule *r;
-	int ret = 0, one;
+	int ret = 0, one, removed = set->probes ? forget_removed(k, set) : 0;
 
+	*why = '\0';
 	ky_list_foreach (r, &c->rules, node) {
 		if (!r->probe || !r->enabled)
 			continue;
@@ -588,6 +631,10 @@ static int define_probes(struct kernel *k, const struct channel *c, char why[KER
 			one = probes_note_files(&set->probe_files, r->probe);
 		ret = ret ? ret : one;
 	}
+	if (removed > 0)
+		describe_probes(set);
+	if (ret < 0 && !*why)
+		snprintf(why, KERNEL_WHY_MAX, "cannot define a probe: %s", strerror(-ret));
 	return ret;
 }
 
@@ -598,19 +645,16 @@ int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
 	struct rule *r;
 	int ret;
 
-	*why = '\0';
 	ky_list_foreach (r, &c->rules, node) {
 		r->n_matched = 0;
 		free(r->mismatch);
 		r->mismatch = NULL;
 	}
-	u.error = define_probes(k, c, why);
+	u.error = kernel_events_define(c, why);
 	ret = kernel_events_list(k, update_event, &u);
 	if (ret < 0)
 		snprintf(
 			why, KERNEL_WHY_MAX, "cannot list the kernel's events: %s", strerror(-ret));
-	else if (u.error < 0 && !*why)
-		snprintf(why, KERNEL_WHY_MAX, "cannot define a probe: %s", strerror(-u.error));
 	return ret < 0 ? ret : u.error;
 }
 

@@ -572,6 +572,16 @@ void kernel_channel_apply(struct channel *c)
 	set_narrow(set, &c->session->trackers[TRACK_PID]);
 }
 
+void kernel_prepare(struct session *s)
+{
+	char why[KERNEL_WHY_MAX];
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel && c->kernel->probes && kernel_events_define(c, why) < 0)
+			session_notice(s, "channel '%s': %s", c->name, why);
+}
+
 void kernel_apply(struct session *s)
 {
 	struct channel *c;

@@ -428,6 +428,7 @@ int session_start(struct session *s, struct op *op)
 	order_apps(s, app_set_start);
 	apps_await_queries(s, &recording_of(s)->barrier);
 	apps_dump_state(s, false, &recording_of(s)->barrier);
+	kernel_prepare(s);
 	/* The consumer knows all kinds of kernel events before the kernel records them. */
 	if (session_has_kernel(s))
 		consumer_ask(&recording_of(s)->consumer, &recording_of(s)->barrier);
