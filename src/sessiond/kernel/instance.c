@@ -141,6 +141,14 @@ static const char *clock_name(enum ky_clock clock)
 	return clock == KY_CLOCK_TSC ? "x86-tsc" : clock == KY_CLOCK_MONOTONIC ? "mono" : NULL;
 }
 
+/* The kernel's own CLOCK_MONOTONIC is that of the initial time namespace. */
+static const char *clock_advice(enum ky_clock clock)
+{
+	return clock == KY_CLOCK_MONOTONIC
+		       ? "run the daemon in the initial time namespace"
+		       : "start the daemon with KYMO_CLOCK=monotonic, and create the session again";
+}
+
 static int set_clock(const struct instance *i, enum ky_clock clock, char why[TRACEFS_WHY_MAX])
 {
 	const char *name = clock_name(clock);
@@ -148,7 +156,8 @@ static int set_clock(const struct instance *i, enum ky_clock clock, char why[TRA
 
 	if (ret < 0)
 		snprintf(why, TRACEFS_WHY_MAX,
-			"the kernel cannot stamp events with the session's clock: start the daemon with KYMO_CLOCK=monotonic, and create the session again");
+			"the kernel cannot stamp events with the session's clock: %s",
+			clock_advice(clock));
 	return ret;
 }
 
@@ -273,9 +282,9 @@ static int check_clock(const struct instance *i, enum ky_clock clock, char why[T
 	if (found && ky_kmarker_agrees(&m, 0))
 		return tracefs_write(i->dir, "trace", "");
 	snprintf(why, TRACEFS_WHY_MAX,
-		"the kernel's clock is not the session's (%llu is not between %llu and %llu): start the daemon with KYMO_CLOCK=monotonic, and create the session again",
-		(unsigned long long)m.at, (unsigned long long)m.before,
-		(unsigned long long)m.after);
+		"the kernel's clock is not the session's (%llu is not between %llu and %llu): %s",
+		(unsigned long long)m.at, (unsigned long long)m.before, (unsigned long long)m.after,
+		clock_advice(clock));
 	return -EOPNOTSUPP;
 }
 

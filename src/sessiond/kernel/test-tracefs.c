@@ -253,7 +253,7 @@ static void test_make_fails(void **state)
 	static const char *const needed[] = {"tracing_on", "trace_clock", "buffer_size_kb",
 		"options/overwrite", "options/disable_on_free", "free_buffer",
 		"per_cpu/cpu0/trace_pipe_raw", "trace_marker"};
-	const struct instance_spec spec = {.name = DEAD,
+	struct instance_spec spec = {.name = DEAD,
 		.clock = KY_CLOCK_MONOTONIC,
 		.n_cpus = 3,
 		.subbuf_size = 4096,
@@ -273,7 +273,11 @@ static void test_make_fails(void **state)
 	missing = NULL;
 	assert_int_equal(instance_make(&i, &fs, &spec, why), -EOPNOTSUPP);
 	assert_non_null(strstr(why, "the kernel's clock is not the session's"));
+	assert_non_null(strstr(why, ": run the daemon in the initial time namespace"));
 	assert_false(is_there(DEAD));
+	spec.clock = KY_CLOCK_TSC;
+	assert_int_equal(instance_make(&i, &fs, &spec, why), -EOPNOTSUPP);
+	assert_non_null(strstr(why, ": start the daemon with KYMO_CLOCK=monotonic"));
 }
 
 /* An instance of another daemon that has the name is left alone. */
