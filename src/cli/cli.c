@@ -6,6 +6,7 @@
 #include "reader/format.h"
 
 #include <stdarg.h>
+#include <sys/stat.h>
 
 const struct cli_command *const cli_commands[] = {
 	&cmd_record,
@@ -67,8 +68,12 @@ const struct cli_command *const cli_commands[] = {
 static const char *const refused[][2] = {
 	{"attach", "a session records programs that run: 'kymo create', 'kymo track --vpid=PID'"},
 	{"crash", "'kymo recover' completes the trace of a session that was killed"},
+	{"exec", "'kymo record COMMAND' runs a command, and records it"},
+	{"lock", "'kymo stat --locks' shows waits for locks"},
+	{"mem", "'kymo stat --memory' shows allocations"},
 	{"metadata",
 		"a trace's metadata is always complete; of applications' state, 'kymo regenerate'"},
+	{"probe", "'kymo enable-event -k' has --probe, --function and --userspace-probe"},
 	{"run", "'kymo record COMMAND' runs a command, and records it"},
 	{"script", "'kymo view' prints the events of a trace"},
 	{"trace", "'kymo record COMMAND' runs a command, and records it"},
@@ -345,6 +350,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
 int cli_no_command(struct cli *cli, const char *name)
 {
 	const char *names[64] = {NULL}, *near;
+	struct stat st;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(refused); i++)
 		if (!strcmp(name, refused[i][0]))
@@ -355,6 +361,10 @@ int cli_no_command(struct cli *cli, const char *name)
 	near = cli_nearest(name, names);
 	if (near)
 		return cli_usage(cli, "unknown command '%s': did you mean '%s'?", name, near);
+	/* A trace, or a program: its command was left out. */
+	if (!stat(name, &st))
+		return cli_usage(cli, "unknown command '%s': did you mean 'kymo %s %s'?", name,
+			S_ISDIR(st.st_mode) ? "view" : "record", name);
 	return cli_usage(cli, "unknown command '%s'", name);
 }
 

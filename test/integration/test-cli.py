@@ -66,9 +66,18 @@ def test_suggestions(k):
         check(right in k.kymo("record", letter, "--", "true", status=1).stderr, f"an option of perf, {letter}")
     for options in ("-s", "x"), ("--output=x",):
         check("write the options of a command behind its name" in k.kymo(*options, "list", status=2).stderr, f"{options} in front")
-    for wrong in "run", "trace":
+    for wrong in "run", "trace", "exec":
         check("'kymo record COMMAND'" in k.kymo(wrong, "true", status=1).stderr, wrong)
+    check("stat --locks" in k.kymo("lock", status=1).stderr, "a command of perf")
+    for path, right in (("/bin/true", "record"), (k.home, "view")):
+        check(f"did you mean 'kymo {right} {path}'?" in k.kymo(path, status=2).stderr, f"no command but {path}")
     check("'kymo track --vpid=123'" in k.kymo("record", "-p", "123", status=127).stderr, "the number of a process")
+    for args in ("record", "--pid=123", "true"), ("start", "-p", "123"), ("status", "-p"):
+        check("'kymo track --vpid=PID'" in k.kymo(*args, status=1).stderr, f"the number of a process: {args}")
+    check("--by=process" in k.kymo("top", "-p", "123", status=1).stderr, "the number of a process, for top")
+    check("'kymo enable-event' takes their names" in k.kymo("add-context", "-j", "-t", "vpid", status=1).stderr, "contexts of loggers")
+    for args in ("view", "-j"), ("stop", "--python"), ("top", "-l"):
+        check("unknown option" in k.kymo(*args, status=2).stderr, f"{args} is no option of loggers")
 
 
 def test_help_to_full_output(k):
