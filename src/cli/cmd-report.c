@@ -15,7 +15,8 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "FILE",
-		"write the page to FILE; default: " DEFAULT_FILE " in the current directory"},
+		"write the page to FILE; -: standard output; default: " DEFAULT_FILE
+		" in the current directory"},
 	{"detail", 0, "N",
 		"list at most N events with their fields: half from the start, half from the end (default 5000000)"},
 	{"explain", 0, "SPAN",
@@ -30,13 +31,14 @@ static int print_report_summary(
 	struct cli *cli, const char *path, const struct ky_report_summary *s)
 {
 	struct stat st = {0};
+	bool has_size = strcmp(path, "-") != 0 && !stat(path, &st);
 	struct kymo_value *v;
 
-	stat(path, &st);
 	if (cli->json) {
 		v = kymo_value_new();
 		kymo_value_set_string(v, "path", path);
-		kymo_value_set_u64(v, "size", (uint64_t)st.st_size);
+		if (has_size)
+			kymo_value_set_u64(v, "size", (uint64_t)st.st_size);
 		kymo_value_set_u64(v, "events", s->n_events);
 		kymo_value_set_u64(v, "listed", s->n_listed);
 		kymo_value_set_u64(v, "too_long", s->n_long);
@@ -46,11 +48,13 @@ static int print_report_summary(
 		kymo_value_free(v);
 		return CLI_OK;
 	}
-	printf("%s: %llu events, %llu slices, %.1f MB\n", cli_safe(cli, path),
-		(unsigned long long)s->n_events, (unsigned long long)s->n_slices,
-		(double)st.st_size / 1e6);
+	if (has_size)
+		printf("%s: %llu events, %llu slices, %.1f MB\n", cli_safe(cli, path),
+			(unsigned long long)s->n_events, (unsigned long long)s->n_slices,
+			(double)st.st_size / 1e6);
 	if (s->n_listed < s->n_events)
-		printf("%llu events are listed with their fields, the first half and the last; all are drawn\n",
+		cli_warn(cli,
+			"%llu events are listed with their fields, the first half and the last; all are drawn",
 			(unsigned long long)s->n_listed);
 	if (s->n_long)
 		cli_warn(cli, "%llu event%s too much text: without their fields",
@@ -110,6 +114,8 @@ static int make_report(struct cli *cli, struct ky_report_options *o, const char 
 	struct ky_buf command = {0}, findings = {0};
 	int r = append_explanation(cli, o->query, path, &findings);
 
+	if (!strcmp(output, "-"))
+		cli->result = stderr;
 	if (r) {
 		ky_buf_deinit(&findings);
 		return r;

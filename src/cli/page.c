@@ -10,7 +10,7 @@
 
 #define MARK_WITHIN 1024 /* bytes in which the mark of a report stands */
 
-/* The page that is written: under another name until it is complete. */
+/* The page that is written: under another name until it is complete. "-" is standard output. */
 struct output {
 	const char *path;
 	char temporary[PATH_MAX];
@@ -38,6 +38,10 @@ static int open_output(struct cli *cli, struct output *out)
 {
 	int fd;
 
+	if (!strcmp(out->path, "-")) {
+		out->file = stdout;
+		return CLI_OK;
+	}
 	if (!may_replace(out->path))
 		return cli_fail(cli, "exists",
 			"%s exists and is not a report: choose another file with -o", out->path);
@@ -59,6 +63,8 @@ static int publish_page(struct output *out)
 	mode_t mask = umask(0);
 
 	umask(mask);
+	if (out->file == stdout)
+		return 0;
 	if (fchmod(fileno(out->file), 0666 & ~mask) < 0 || rename(out->temporary, out->path) < 0)
 		return -errno;
 	out->temporary[0] = '\0';
@@ -67,9 +73,10 @@ static int publish_page(struct output *out)
 
 static void close_output(struct output *out)
 {
-	if (out->file)
-		fclose(out->file);
-	if (out->file && out->temporary[0])
+	if (!out->file || out->file == stdout)
+		return;
+	fclose(out->file);
+	if (out->temporary[0])
 		unlink(out->temporary);
 }
 

@@ -702,6 +702,9 @@ def test_page_without_browser(k):
     make_page(k, trace)
     equal(page.read_bytes() == before, True, "a page of the same trace is the same")
     equal(page.stat().st_mode & 0o777, 0o666 & ~current_umask(), "mode")
+    done = k.run([CLI, "report", trace, "-o", "-", "--json"], cwd=k.home)
+    equal(done.stdout == page.read_text(), True, "standard output has the same page")
+    check(json.loads(done.stderr)["ok"] and not (k.home / "-").exists(), f"standard output: {done.stderr}")
 
 
 def test_long_text(k):
