@@ -384,7 +384,7 @@ const struct cli_command cmd_record = {
 		"The trace is a new directory COMMAND-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces. The\n"
 		"recording ends when the command ends. Only the command writes to standard output; the summary, and\n"
 		"the object of --json, go to standard error.\n"
-		"The exit code is that of the command; 127 if the command was not found, 126 if it could not be run,\n"
+		"The exit status is that of the command; 127 if the command was not found, 126 if it could not be run,\n"
 		"1 if it was not run because no trace can be created, 2 for wrong usage.\n"
 		"With --snapshot, full buffers overwrite the oldest events instead of discarding new ones;\n"
 		"--subbuf-size and --num-subbuf set how many events they hold. With --when too, the contents of the\n"

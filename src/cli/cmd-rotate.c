@@ -94,7 +94,7 @@ static int run_clear(struct cli *cli)
 		const struct kymo_value *c = kymo_value_at(cleared, i);
 		uint64_t events = kymo_value_u64(kymo_value_get(c, "events"));
 
-		printf("session '%s' cleared: %" PRIu64 " recorded event%s thrown away\n",
+		printf("session '%s' cleared: %" PRIu64 " recorded event%s removed\n",
 			cli_member(cli, c, "session"), events, events == 1 ? "" : "s");
 	}
 	if (!kymo_value_count(kymo_value_get(reply, "sessions")))

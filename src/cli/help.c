@@ -34,7 +34,7 @@ static void print_command(const struct cli_command *command)
 	print_options(command->options);
 	print_options(cli_common_options);
 	if (command->mode != CLI_PARSE_UNTIL_ARG) /* else it is that of another program */
-		printf("\nExit code: %s.\n",
+		printf("\nExit status: %s.\n",
 			command->exit_codes ?: "0 done, 1 refused or failed, 2 wrong usage");
 }
 

@@ -74,7 +74,7 @@ static void report_gone(FILE *to, const struct kymo_value *session)
 			" of the recorded events %s removed with the oldest files, for --tracefile-count\n",
 			removed, removed == 1 ? "was" : "were");
 	if (cleared)
-		fprintf(to, "  %" PRIu64 " of the recorded events %s thrown away by 'kymo clear'\n",
+		fprintf(to, "  %" PRIu64 " of the recorded events %s removed by 'kymo clear'\n",
 			cleared, cleared == 1 ? "was" : "were");
 }
 

@@ -292,7 +292,7 @@ enum ky_kernel_mode {
 	F(u64, overwritten)	  /* events of a snapshot's rings before those that were there */  \
 	F(u64, left_out)	  /* events that were there, but not within max_size */            \
 	F(u64, removed)		  /* of the recorded events: with the oldest files */              \
-	F(u64, cleared)		  /* of the recorded events: thrown away by ROTATE */              \
+	F(u64, cleared)		  /* of the recorded events: removed by ROTATE */                  \
 	F(u64, discarded_no_slot) /* of threads for which there was no ring */                     \
 	F(u64, damaged)		  /* of the recorded events: set apart with damaged files */       \
 	F(u32, fullest)	       /* thousandths of a buffer that were full at any look, at most */   \

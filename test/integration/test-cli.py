@@ -181,7 +181,7 @@ def test_in_front(k):
     check("create" in commands and "standalone" not in commands, "help as JSON")
     check(any(o["name"] == "output" and o["letter"] == "o" for o in commands["create"]["options"]), "options as JSON")
     for name in commands:
-        equal(k.kymo("help", name).stdout.lower().count("exit code"), 1, f"places of 'kymo help {name}' for its exit codes")
+        equal(k.kymo("help", name).stdout.lower().count("exit status"), 1, f"places of 'kymo help {name}' for its exit status")
     check("argument 1 is empty" in k.kymo("view", "", status=2).stderr, "no name of a trace")
     check("without it, all sessions" in k.kymo("help", "list-triggers").stdout, "help on a session that may be left out")
     check("no session daemon" in k.kymo("-n", "create", "s", status=1).stderr, "-n starts none")

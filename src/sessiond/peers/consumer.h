@@ -111,7 +111,7 @@ void consumer_retire(struct consumer *c, const struct ring_set *set);
 /* Set `number` has these last counts, of which so many events were recorded in the chunk. */
 void consumer_add_retired(
 	struct consumer *c, const struct event_counts *counts, uint64_t chunk, uint64_t kept);
-/* The chunk has become an archive; or, cleared, was thrown away. */
+/* The chunk has become an archive; or, cleared, was removed. */
 void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
 /* Sends the channel's timers after a change. */
 void consumer_send_timers(struct consumer *c, const struct channel *channel);
