@@ -47,18 +47,19 @@ static void add_problem(struct check *c, enum check_state state, const struct ky
 static void check_losses(struct check *c, const struct kymo_value *s)
 {
 	const struct kymo_value *ago = kymo_value_get(s, "lost_ms_ago");
+	uint64_t discarded = cli_number(s, "discarded"), damaged = cli_number(s, "given_up");
 	char text[32];
 
 	if (ago && kymo_value_u64(ago) * 1000 <= c->within_us)
 		add_problem(c, CHECK_WARNING, s,
-			"%" PRIu64 " events discarded and %" PRIu64
-			" not written so far, the last ones seen %s ago",
-			cli_number(s, "discarded"), cli_number(s, "unwritten"),
+			"%" PRIu64 " event%s discarded and %" PRIu64
+			" not written so far; the last loss was seen %s ago",
+			discarded, discarded == 1 ? "" : "s", cli_number(s, "unwritten"),
 			cli_format_usec(text, sizeof(text),
 				(kymo_value_u64(ago) / 1000 + 1) * 1000000, " "));
-	if (cli_number(s, "given_up"))
-		add_problem(c, CHECK_WARNING, s, "%" PRIu64 " damaged buffers were given up",
-			cli_number(s, "given_up"));
+	if (damaged)
+		add_problem(c, CHECK_WARNING, s, "%" PRIu64 " damaged buffer%s given up", damaged,
+			damaged == 1 ? " was" : "s were");
 }
 
 static void check_session(struct check *c, const struct kymo_value *s)

@@ -79,8 +79,8 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 	printf("\n");
 	if (missed)
 		printf("  not measured: %" PRIu64
-		       " spans of the session, because too many were open at a time\n",
-			missed);
+		       " span%s of the session, because too many were open at a time\n",
+			missed, missed == 1 ? "" : "s");
 }
 
 static int run_list(struct cli *cli)

@@ -434,6 +434,8 @@ static void report_chunks(struct cli *cli, const struct kymo_value *session)
 {
 	const struct kymo_value *rotation = kymo_value_get(session, "rotation");
 	uint64_t chunks = cli_number(rotation, "chunks");
+	uint64_t expired = cli_number(rotation, "expired_chunks");
+	uint64_t events = cli_number(rotation, "expired_events");
 	char text[32];
 
 	if (chunks)
@@ -445,11 +447,10 @@ static void report_chunks(struct cli *cli, const struct kymo_value *session)
 		report_schedule(rotation);
 		putchar('\n');
 	}
-	if (cli_number(rotation, "expired_chunks"))
-		printf("  %" PRIu64 " of the recorded events were removed with the oldest %" PRIu64
-		       " chunks (%s), to keep the trace in its bounds\n",
-			cli_number(rotation, "expired_events"),
-			cli_number(rotation, "expired_chunks"),
+	if (expired)
+		printf("  %" PRIu64 " of the recorded events %s removed with the oldest %" PRIu64
+		       " chunk%s (%s), to keep the trace in its bounds\n",
+			events, events == 1 ? "was" : "were", expired, plural(expired),
 			cli_format_size(text, sizeof(text), cli_number(rotation, "expired_bytes")));
 }
 

@@ -142,9 +142,9 @@ static int report_shipped(struct cli *cli, const struct totals *t, const char *u
 		kymo_value_set_u64(o, "events_expired", t->expired);
 		cli_result(cli, o);
 	} else {
-		printf("%s in %" PRIu64 " files shipped to %s\n",
+		printf("%s in %" PRIu64 " file%s shipped to %s\n",
 			cli_format_size(size, sizeof(size), t->bytes), t->files,
-			cli_safe(cli, url));
+			t->files == 1 ? "" : "s", cli_safe(cli, url));
 	}
 	if (!t->files)
 		cli_warn(cli,
@@ -152,8 +152,8 @@ static int report_shipped(struct cli *cli, const struct totals *t, const char *u
 	if (t->expired)
 		cli_warn(cli,
 			"%" PRIu64
-			" events expired before they were sent, by the limit of the spool; they are discarded events there",
-			t->expired);
+			" event%s removed before they were sent, to keep the spool within its size; the other host counts them as discarded",
+			t->expired, t->expired == 1 ? " was" : "s were");
 	if (t->lost)
 		cli_warn(cli,
 			"%" PRIu64 " file%s removed from the trace before all of them was sent",

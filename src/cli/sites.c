@@ -238,8 +238,8 @@ static int run_locks(struct cli *cli, const struct ky_query *query, const struct
 	if (!r && w.n_gaps)
 		cli_warn(cli,
 			"events are missing in %" PRIu64
-			" places: waits and holds there are not counted",
-			w.n_gaps);
+			" place%s: waits and holds there are not counted",
+			w.n_gaps, w.n_gaps == 1 ? "" : "s");
 	ky_waits_deinit(&w);
 	return r;
 }
@@ -307,7 +307,8 @@ static void print_heap(struct cli *cli, const struct ky_heap *h, const struct he
 			cli_safe(cli, text_of(p, rows[i].site)));
 	}
 	if (n > MAX_ROWS)
-		printf("%12s  %zu more sites: --json\n", "", n - MAX_ROWS);
+		printf("%12s  %zu more place%s: --json\n", "", n - MAX_ROWS,
+			n - MAX_ROWS == 1 ? "" : "s");
 }
 
 static void put_use(struct ky_buf *b, const struct ky_heap_use *u)
@@ -373,8 +374,8 @@ static int run_heap(struct cli *cli, const struct ky_query *query, const struct 
 	if (!r && h.n_gaps)
 		cli_warn(cli,
 			"events are missing in %" PRIu64
-			" places: memory may have been released there",
-			h.n_gaps);
+			" place%s: memory may have been released there",
+			h.n_gaps, h.n_gaps == 1 ? "" : "s");
 	ky_heap_deinit(&h);
 	return r;
 }

@@ -44,7 +44,8 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 		return e;
 	}
 	if (r->n_gaps > KY_GAPS_REPORTED)
-		ky_reader_warn(r, "%zu more gaps like these", r->n_gaps - KY_GAPS_REPORTED);
+		ky_reader_warn(r, "%zu more gap%s like these", r->n_gaps - KY_GAPS_REPORTED,
+			r->n_gaps - KY_GAPS_REPORTED == 1 ? "" : "s");
 	r->why = NULL;
 	*ret_reader = r;
 	return 0;
@@ -69,9 +70,9 @@ static int find_removed(struct ky_trace_reader *r, const char *root)
 	if (!n_chunks)
 		return 0;
 	n = snprintf(text, sizeof(text),
-		"%" PRIu64 " recorded events were removed with the oldest %" PRIu64
-		" chunks, for --keep, --max-disk or --keep-free",
-		n_events, n_chunks);
+		"%" PRIu64 " recorded event%s removed with the oldest %" PRIu64
+		" chunk%s, for --keep, --max-disk or --keep-free",
+		n_events, n_events == 1 ? " was" : "s were", n_chunks, n_chunks == 1 ? "" : "s");
 	return ky_trace_add_gap(r, root, text, (size_t)n);
 }
 
