@@ -67,7 +67,8 @@ const char *cli_permission_denied(const char **ret_advice)
 	if (refuses(socket, who, sizeof(who))) {
 		snprintf(text, sizeof(text),
 			"the session daemon in %s is for %s, and not for this user", dir, who);
-		*ret_advice = "become one of them and log in again, or set KYMO_RUNDIR";
+		*ret_advice =
+			"log in again if you are a new member of the group; KYMO_RUNDIR chooses another daemon";
 		return text;
 	}
 	snprintf(text, sizeof(text), "this user may not enter %s", dir);

@@ -80,7 +80,7 @@ const char *monitor_why(struct cli *cli, const struct monitored *m)
 	case -ENOENT:
 		return cli_no_daemon();
 	case -ENOEXEC:
-		return "the session daemon was killed; its sessions record, but start no new application: any other command starts a successor";
+		return "the session daemon was killed; its sessions record, but not applications that start now: any other command starts a successor";
 	case -ETIMEDOUT:
 		return "the session daemon does not answer: is it stopped?";
 	case -ENAMETOOLONG:

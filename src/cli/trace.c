@@ -220,8 +220,9 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char traces[PATH_MAX], near[PATH_MAX];
-	const char *option;
+	const char *option, *advice;
 	bool is_there;
+	int r = -ENOENT;
 
 	snprintf(path, PATH_MAX, "%s", name);
 	is_there = access(name, F_OK) == 0 || errno != ENOENT;
@@ -232,7 +233,9 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 		return cli_usage(cli,
 			"there is no trace '%s': write --%s=%s for the %s of that name", name,
 			option, name, option);
-	if (params && ky_name_valid(name) && kymo_ctl_open(NULL, &ctl) >= 0) {
+	if (params && ky_name_valid(name))
+		r = kymo_ctl_open(NULL, &ctl);
+	if (ctl) {
 		kymo_value_set_string(params, "session", name);
 		kymo_ctl_call(ctl, "status", params, &reply);
 	}
@@ -247,6 +250,9 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 		return no_trace_but(cli, name, near);
 	if (!ky_name_valid(name))
 		return cli_fail(cli, "not-found", "there is no trace '%s' here", name);
+	if (r == -EACCES)
+		return cli_fail(cli, "not-found", "there is no trace '%s' here, and %s", name,
+			cli_permission_denied(&advice));
 	if (!reply)
 		return cli_no_trace_or_session(cli, name);
 	return cli_fail(

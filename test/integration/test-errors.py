@@ -245,8 +245,9 @@ def test_other_user(k):
     need_root()
     k.top.chmod(0o755)
     k.start_daemon()
-    done = k.run([*NOBODY, CLI, "list"], status=None)
-    check(done.returncode == 1 and "ermission" in done.stderr, f"exit {done.returncode}: {done.stdout}{done.stderr}")
+    for args in ["list"], ["view", "absent"]:
+        done = k.run([*NOBODY, CLI, *args], status=1)
+        check("and not for this user" in done.stderr, f"{args}: {done.stdout}{done.stderr}")
 
 
 def test_trace_removed(k):
