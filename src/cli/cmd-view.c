@@ -103,7 +103,7 @@ static void warn_cut(struct view *v, int64_t ns)
 
 static void show_lost(struct view *v, const struct ky_item *item)
 {
-	struct ky_format format = {.safe = isatty(STDERR_FILENO)};
+	struct ky_format format = {.safe = true};
 	struct ky_buf line = {0};
 
 	flush_lines(v);

@@ -62,6 +62,9 @@ static void run_pager(const char *pager, const int *pipe_fds)
 	_exit(127);
 }
 
+/* Standard error, while the pager has taken its place; otherwise -1. */
+static int kept_stderr = -1;
+
 pid_t cli_pager_begin(struct cli *cli)
 {
 	const char *pager = isatty(STDOUT_FILENO) ? find_pager(cli) : NULL;
@@ -76,6 +79,10 @@ pid_t cli_pager_begin(struct cli *cli)
 		run_pager(pager, fds);
 	if (pid > 0) {
 		dup2(fds[1], STDOUT_FILENO);
+		if (isatty(STDERR_FILENO))
+			kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (kept_stderr >= 0)
+			dup2(fds[1], STDERR_FILENO);
 		/* ^C is for the pager; when it ends, writing fails. */
 		signal(SIGINT, SIG_IGN);
 	} else {
@@ -91,6 +98,11 @@ void cli_pager_end(pid_t pager)
 	if (!pager)
 		return;
 	close(STDOUT_FILENO);
+	if (kept_stderr >= 0) {
+		dup2(kept_stderr, STDERR_FILENO);
+		ky_close(kept_stderr);
+		kept_stderr = -1;
+	}
 	while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
 		;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows long output on a terminal through $PAGER, or less(1) if it is installed. For commands that
- * print lines without end. Call cli_pager_begin before threads start.
+ * print lines without end. Call cli_pager_begin before threads start. Warnings, if they are for the
+ * terminal too, go the same way: beside the pager, they would overwrite what it shows.
  */
 #ifndef CLI_PAGER_H
 #define CLI_PAGER_H

@@ -69,7 +69,7 @@ static bool is_selected(const struct ky_select *s, const struct ky_item *item)
 static int add_note(struct worker *w, const struct ky_item *item)
 {
 	struct note note = {.is_first = !w->has_first, .at = w->text.len};
-	struct ky_format format = {.safe = isatty(STDERR_FILENO)};
+	struct ky_format format = {.safe = true};
 
 	ky_format_lost(&format, &note.text, item);
 	if (note.text.error || ky_vec_add(&w->notes, note) < 0) {

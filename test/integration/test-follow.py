@@ -9,6 +9,7 @@ import struct
 import subprocess
 import threading
 
+import answers
 import kymotest
 from kymotest import CLI, check, equal, wait_for
 
@@ -192,6 +193,12 @@ def test_pager(k):
     check(b"PAGER is 'no-such-pager -x', which is not installed" in text and text.count(b"emit:record") == 5, f"without the pager that is wanted: {text!r}")
     text, status = k.on_terminal("view", trace, env={**xterm, "PAGER": "true"})
     equal((text, status), (b"", 0), "a pager that reads nothing")
+    lossy = answers.Trace({"a:b": []})
+    lossy.packet(0, [lossy.record(100, "a:b")], discarded=1)
+    lossy.packet(0, [lossy.record(200, "a:b")], discarded=3)
+    text, _ = k.on_terminal("view", lossy.write(k.top / "lossy"), env={**xterm, "PAGER": counting, "NO_COLOR": "1"})
+    marks = [b"discarded" in line for line in text.splitlines() if line.startswith(b"PAGED")]
+    equal((len(marks), sum(marks)), (4, 2), f"warnings go through the pager, too: {text}")
 
 
 if __name__ == "__main__":
