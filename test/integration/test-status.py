@@ -65,7 +65,30 @@ def test_rules_that_match_nothing(k):
     check("the only application that runs is not tracked: 'kymo track --all' tracks every one" in warnings(k), "not said that none is tracked")
     k.kymo("track", "--vpid=all")
     equal(warnings(k), ["session 's' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one"], "warnings")
+    k.kymo("enable-event", "gamma:*", "-l", "CRIT")
+    notes = k.kymo_json("enable-event", "gamma:*")["notes"]
+    for texts in notes, warnings(k):
+        equal(len([text for text in texts if "'gamma:*' matches nothing" in text]), 1, f"two rules of one pattern: {texts}")
     app.kill()
+
+
+def test_kernel_names(k):
+    """Rules for names of the kernel, without --kernel; a session that tracks no process."""
+    kymotest.need_tracefs("events/sched")
+    k.start_daemon()
+    k.record("none:*")
+    hint = "the kernel has such events: --kernel records them"
+    for pattern in "sched_switch", "sched:sched_switch", "sched:*":
+        check(hint in k.kymo("enable-event", pattern).stdout, pattern)
+    for pattern in "shop:order", "s*", "*":
+        check(hint not in k.kymo("enable-event", pattern).stdout, pattern)
+    check(hint in k.kymo("record", "-e", "sched:sched_switch", "--", "true").stderr, "the same of kymo record")
+    k.kymo("enable-event", "-k", "sched_switch")
+    k.kymo("untrack", "-k", "--all")
+    none = "kernel events of no process are tracked: 'kymo track --kernel --all' tracks those of all"
+    check(none in warnings(k), warnings(k))
+    k.kymo("track", "--kernel", "--all")
+    check(none not in warnings(k), warnings(k))
 
 
 def test_refused_definition(k):

@@ -141,6 +141,8 @@ static unsigned note_matches(struct request *r, const struct channel *c, struct 
 		reply_note(r, "%s", rule->mismatch);
 	} else if (!n && !agents_is_pattern(rule->pattern)) {
 		explain_rule(&why, c, rule);
+		if (request_list_length(r, "patterns") == 1)
+			explain_kernel_name(&why, r->env, rule);
 		reply_note(r, "%s", why.data ? why.data : rule->pattern);
 	}
 	ky_buf_deinit(&why);

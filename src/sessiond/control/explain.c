@@ -3,6 +3,7 @@
 
 #include "base/glob.h"
 #include "base/loglevel.h"
+#include "sessiond/kernel/matches.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/collector.h"
@@ -247,6 +248,17 @@ static void put_collector(struct ky_buf *to, const struct env *e)
 			to, "the collector of system state %s; ", e->peers->collector->trouble);
 }
 
+void explain_kernel_name(struct ky_buf *to, const struct env *e, const struct rule *r)
+{
+	bool is_narrow = *r->pattern != '*' &&
+			 (strchr(r->pattern, ':') || !strchr(r->pattern, '*'));
+	char why[KERNEL_WHY_MAX];
+
+	/* A pattern such as 'a*' matches events of the kernel by chance. */
+	if (is_narrow && kernel_count_matches(e->kernel, r, NULL, why) > 0)
+		ky_buf_puts(to, "; the kernel has such events: --kernel records them");
+}
+
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
 	const struct env *e = c->session->env;
@@ -269,4 +281,6 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
+	if (e->bound)
+		explain_kernel_name(to, e, r);
 }

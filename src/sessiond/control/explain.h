@@ -13,5 +13,10 @@
  * ever had.
  */
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r);
+/*
+ * Appends a hint if it is the kernel that has events of this name. Reads the list of all of its
+ * events: not for many rules at once.
+ */
+void explain_kernel_name(struct ky_buf *to, const struct env *e, const struct rule *r);
 
 #endif

@@ -27,6 +27,11 @@ void json_append(struct json_object *list, struct json_object *value)
 
 void json_append_text(void *list, const char *text)
 {
+	size_t n = list ? json_object_array_length(list) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(list, i)), text))
+			return;
 	json_append(list, json_object_new_string(text));
 }
 

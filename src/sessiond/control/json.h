@@ -17,7 +17,7 @@
  */
 void json_add(struct json_object *o, const char *name, struct json_object *value);
 void json_append(struct json_object *list, struct json_object *value);
-/* Appends a string. A callback: list is a struct json_object. */
+/* Appends a string that the list does not have. A callback: list is a struct json_object. */
 void json_append_text(void *list, const char *text);
 
 /* Was anything left out since this was asked last with the same word, which begins as 0? */

@@ -212,15 +212,20 @@ void reply_add(struct request *r, const char *name, struct json_object *value)
 	json_add(r->reply, name, value);
 }
 
-void reply_add_to(struct request *r, const char *list, struct json_object *value)
+static struct json_object *reply_list(struct request *r, const char *name)
 {
 	struct json_object *array = NULL;
 
-	if (!json_object_object_get_ex(r->reply, list, &array)) {
-		reply_add(r, list, json_object_new_array());
-		json_object_object_get_ex(r->reply, list, &array);
+	if (!json_object_object_get_ex(r->reply, name, &array)) {
+		reply_add(r, name, json_object_new_array());
+		json_object_object_get_ex(r->reply, name, &array);
 	}
-	json_append(array, value);
+	return array;
+}
+
+void reply_add_to(struct request *r, const char *list, struct json_object *value)
+{
+	json_append(reply_list(r, list), value);
 }
 
 void reply_note(struct request *r, const char *fmt, ...)
@@ -231,5 +236,5 @@ void reply_note(struct request *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	reply_add_to(r, "notes", json_object_new_string(text));
+	json_append_text(reply_list(r, "notes"), text);
 }

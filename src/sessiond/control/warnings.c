@@ -107,9 +107,13 @@ static void warn_of_blocking(struct json_object *list, const struct channel *c)
 
 static void warn_of_trackers(struct json_object *list, const struct session *s)
 {
+	const struct tracker *processes = &s->trackers[TRACK_PID];
 	const struct app *a;
 	unsigned n = 0;
 
+	if (session_has_kernel(s) && !s->env->bound && processes->narrowed && !processes->n)
+		add_warning(list,
+			"kernel events of no process are tracked: 'kymo track --kernel --all' tracks those of all");
 	ky_list_foreach (a, &s->env->peers->apps, node) {
 		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
 			collector_is(s->env->peers->collector, a->pid))
