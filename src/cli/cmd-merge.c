@@ -201,7 +201,7 @@ static int open_parent(int dir, const char *path)
 
 	for (const char *slash; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
 		snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
-		if (mkdirat(fd, name, 0777) < 0 && errno != EEXIST) {
+		if (mkdirat(fd, name, 0750) < 0 && errno != EEXIST) {
 			below = -errno;
 		} else {
 			below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -272,7 +272,7 @@ static int copy_file(void *context, const char *path)
 	_cleanup_close_ int to = parent < 0
 					 ? -1
 					 : openat(parent, name,
-						   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+						   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	int r;
 
 	if (from < 0 || to < 0)
@@ -296,7 +296,7 @@ static int copy_trace(struct merge *m, int dir, const struct input *in)
 
 	if (from < 0)
 		return cli_fail(m->cli, "failed", "%s: %s", in->path, strerror(errno));
-	if (mkdirat(dir, in->name, 0777) < 0)
+	if (mkdirat(dir, in->name, 0750) < 0)
 		return cli_fail(
 			m->cli, "failed", "%s/%s: %s", m->output, in->name, strerror(errno));
 	m->n_made++;
@@ -347,7 +347,7 @@ static void remove_copies(const struct merge *m, const char *output)
 static int copy_all(struct merge *m)
 {
 	const char *output = m->output;
-	const bool is_new = !mkdir(output, 0777);
+	const bool is_new = !mkdir(output, 0750);
 	_cleanup_close_ int dir = -1;
 	int code = CLI_OK;
 

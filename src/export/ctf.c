@@ -58,7 +58,7 @@ struct writing {
 
 static int append_file(const char *path, const struct ky_buf *parts, size_t n)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666), r = 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640), r = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -213,7 +213,7 @@ static int add_trace(struct writing *w, const struct ky_trace *of)
 		t->dir = NULL;
 	if (!t->dir)
 		return -ENOMEM;
-	if (mkdir(t->dir, 0777) < 0 && errno != EEXIST)
+	if (mkdir(t->dir, 0750) < 0 && errno != EEXIST)
 		return -errno;
 	r = ky_ctf_metadata_put(&t->metadata, &text, of);
 	w->is_approximate |= t->metadata.is_approximate;

@@ -108,7 +108,7 @@ int ky_out_dir_open(char **ret_part, const char *path, char why[KY_EXPORT_WHY])
 	if (rmdir(path) < 0 && errno != ENOENT) {
 		r = -errno;
 		snprintf(why, KY_EXPORT_WHY, "%s exists: name a new directory", path);
-	} else if (mkdir(*ret_part, 0777) < 0) {
+	} else if (mkdir(*ret_part, 0750) < 0) {
 		r = -errno;
 		if (r == -EEXIST)
 			snprintf(why, KY_EXPORT_WHY,

@@ -938,6 +938,12 @@ WORD = struct.Struct("<I")
 PACKET_MAGIC = 0xC1FC1FC1
 
 
+def check_private(trace):
+    """Checks that users outside the owner's group can neither read nor enter a trace."""
+    found = {(p.is_dir(), p.stat().st_mode & 0o777) for p in (trace, *trace.rglob("*"))}
+    equal(found, {(True, 0o750), (False, 0o640)}, f"modes of directories and files in {trace}")
+
+
 def files_below(top):
     """Returns what is no directory below this one; directories may move meanwhile."""
     return [pathlib.Path(folder, name) for folder, _, names in os.walk(top) for name in names]

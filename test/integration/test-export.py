@@ -423,6 +423,7 @@ def test_ctf(k):
         equal(lines, wanted.stdout.splitlines(), f"events with {options}")
         if not options:
             equal(losses, babeltrace2(k, trace)[1], "losses")
+        kymotest.check_private(out)
         found = [re.sub(r" in trace .*", "", line) for line in k.kymo("view", out).stderr.splitlines()]
         equal(found, [re.sub(r" in trace .*", "", line) for line in wanted.stderr.splitlines()], f"losses with {options}")
     equal(sorted(p.name for p in k.top.iterdir() if ".part" in p.name), [], "incomplete directories")

@@ -60,6 +60,7 @@ def test_flows(k):
         for wanted in (f"clock_shift_ns = {callee['shift_ns']};", f"clock_error_ns = {callee['error_ns']};", 'clock_source = "flows";', "absolute = TRUE;"):
             check(wanted in text, wanted)
         equal(len(k.kymo("view", out).stdout.splitlines()), 4 * REQUESTS, "events that kymo view prints")
+        kymotest.check_private(out)
 
 
 def test_calls_without_ends(k):
