@@ -181,6 +181,19 @@ void cli_result(struct cli *cli, struct kymo_value *v)
 	cli_print_json(cli, text ? text : NO_MEMORY);
 }
 
+int cli_result_output(struct cli *cli, const char *path)
+{
+	struct kymo_value *v;
+
+	if (!cli->json)
+		return CLI_OK;
+	v = kymo_value_new();
+	kymo_value_set_string(v, "output", path);
+	cli_result(cli, v);
+	kymo_value_free(v);
+	return CLI_OK;
+}
+
 /* Prints the text on stderr, unless the JSON object, which contains it, goes there. */
 static void print_line(const struct cli *cli, const char *text)
 {

@@ -106,7 +106,9 @@ void cli_warn_log(const struct cli *cli, char *said);
 
 /* Prints v as the one JSON object of this run, with "ok": true added if it has no "ok". */
 void cli_result(struct cli *cli, struct kymo_value *v);
-/* The same for an object that a command has written itself; text has no newline at its end. */
+/* Returns CLI_OK. With --json, prints the object of a command that has written a file. */
+int cli_result_output(struct cli *cli, const char *path);
+/* Prints an object that a command has written itself; text has no newline at its end. */
 void cli_print_json(struct cli *cli, const char *text);
 /* The same for a text in a buffer, which it frees. Fails if there was no memory for the text. */
 int cli_print_json_buf(struct cli *cli, struct ky_buf *text);

@@ -488,7 +488,8 @@ static int write_stacks(struct cli *cli, const struct ky_folded *f, const char *
 		r = ky_folded_write(f, &out, N_SIDES);
 	e = ky_out_close(&out, !r);
 	r = r ? r : e;
-	return r < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-r)) : CLI_OK;
+	return r < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-r))
+		     : cli_result_output(cli, path);
 }
 
 /* Writes the stacks of all runs, of which the first n_base are the base. */
@@ -505,7 +506,7 @@ static int compare_stacks(struct cli *cli, const struct cli_selection *selection
 	if (!ky_out_may_replace(path))
 		return cli_fail(cli, "exists", "diff: %s is no regular file", path);
 	if (!strcmp(path, "-"))
-		cli->printed = true;
+		cli->result = stderr;
 	for (size_t i = 0; i < cli->args.n_pos && !r; i++)
 		r = read_stacks(&f, cli, cli->args.pos[i], selection, &o,
 			i < n_base ? SIDE_BASE : SIDE_NEW);

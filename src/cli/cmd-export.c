@@ -112,7 +112,6 @@ static int write_format(struct cli *cli, const struct format *f, const struct ky
 	const struct ky_folded_options *folded, const char *path)
 {
 	char why[KY_EXPORT_WHY], size[64];
-	struct kymo_value *v;
 	int r = f->write ? f->write(t, path, why) : ky_export_folded(t, path, folded, why);
 
 	if (r == -EFBIG && !*why)
@@ -128,13 +127,7 @@ static int write_format(struct cli *cli, const struct format *f, const struct ky
 			*why ? "" : ": ", *why ? "" : strerror(-r));
 	if (*why)
 		cli_warn(cli, "export: %s", why);
-	if (!cli->json)
-		return CLI_OK;
-	v = kymo_value_new();
-	kymo_value_set_string(v, "output", path);
-	cli_result(cli, v);
-	kymo_value_free(v);
-	return CLI_OK;
+	return cli_result_output(cli, path);
 }
 
 static int run_export(struct cli *cli)

@@ -73,7 +73,8 @@ static int write_file(struct cli *cli, const char *path, const char *text)
 	ky_buf_puts(&out.buf, text);
 	ky_buf_puts(&out.buf, "\n");
 	r = ky_out_close(&out, true);
-	return r < 0 ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(-r)) : CLI_OK;
+	return r < 0 ? cli_fail(cli, "failed", "cannot write %s: %s", path, strerror(-r))
+		     : cli_result_output(cli, path);
 }
 
 static int write_profile(struct cli *cli, struct json_object *profile)
@@ -84,7 +85,7 @@ static int write_profile(struct cli *cli, struct json_object *profile)
 
 	if (!text)
 		return cli_fail(cli, "failed", "no memory");
-	if (path)
+	if (path && strcmp(path, "-") != 0)
 		return write_file(cli, path, text);
 	if (cli->json)
 		cli_print_json(cli, text);

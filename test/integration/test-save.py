@@ -136,7 +136,7 @@ def test_every_option(k):
     session = json.loads(k.kymo("save", "s").stdout)["sessions"][0]
     options = k.request(command="set", session="s")["channels"][0]["options"]
     equal({o["key"].replace("-", "_") for o in options} - set(session["channels"][0]), set(), "options that are not saved")
-    k.kymo("save", "s", "-o", k.top / "f.json")
+    equal(k.kymo_json("save", "s", "-o", k.top / "f.json"), {"ok": True, "output": str(k.top / "f.json")}, "the object of --json")
     k.kymo("save", "s", "-o", k.top / "f.json", status=1)
     for options in (), ("-f",):
         said = k.kymo("save", "s", "-o", k.top, *options, status=1).stderr
