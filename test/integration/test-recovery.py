@@ -450,7 +450,10 @@ def test_both_killed(k):
         done = k.kymo(*args, status=status)
         check("session 's' is lost" in done.stdout + done.stderr, f"{args} does not name the session: {done}")
     check("CRITICAL: session 's' is lost" in k.run([kymotest.CLI, "status", "--check"], status=2).stdout, "status --check")
-    check("session 's' is lost" in k.kymo("destroy", "s", status=1).stderr, "destroy")
+    said = k.kymo("start", "s", status=1).stderr
+    check("session 's' is lost" in said and "'kymo destroy s' forgets it" in said, said)
+    said = k.kymo("destroy", "s", status=1).stderr
+    check("session 's' is lost" in said and "it is forgotten now" in said, said)
     check("lost" not in k.kymo("list").stdout, "a session that was destroyed is still listed as lost")
     k.traces.joinpath("s").rename(k.traces / "old")
     k.record("emit:*")

@@ -24,10 +24,12 @@ enum outcome request_refuse_name(struct request *r, const char *name)
 	const struct lost *l = lost_find(r->env, r->peer.uid, name);
 	const struct session *s;
 
+	if (l && strcmp(r->command->name, "destroy") != 0)
+		return request_refuse(
+			r, "not-found", "%s ('kymo destroy %s' forgets it)", l->why, name);
 	if (l) {
-		request_refuse(r, "not-found", "%s", l->why);
-		if (!strcmp(r->command->name, "destroy"))
-			lost_forget(r->env, name);
+		request_refuse(r, "not-found", "%s; it is forgotten now", l->why);
+		lost_forget(r->env, name);
 		return REFUSED;
 	}
 	ky_list_foreach (s, &r->env->sessions, node) {
