@@ -60,6 +60,9 @@ def structure(*fields):
     class Made(ctypes.Structure):
         _fields_ = [(name, kind) for kind, name in fields]
 
+        def __repr__(self):
+            return ", ".join(f"{name}={getattr(self, name)}" for _, name in fields)
+
     return Made
 
 
@@ -350,6 +353,8 @@ class Trace:
 
     def __init__(self, *paths):
         self.reader = self.connection = None
+        if not paths:
+            raise Error("no trace is named")
         self.lock = threading.Lock()  # protects connection
         self.warnings = warnings = []
         self.paths = [encode(path) for path in paths]
@@ -374,6 +379,9 @@ class Trace:
             if self.connection:
                 self.connection.close()
             self.reader = self.connection = None
+
+    def __repr__(self):
+        return f"kymo.open({', '.join(repr(decode(path)) for path in self.paths)})"
 
     def __enter__(self):
         return self

@@ -286,7 +286,9 @@ def test_losses(k):
 def test_errors(k):
     trace = answers.hostile(k.top / "trace")
     raises(kymo.Error, "No such file", lambda: kymo.open(k.top / "missing"))
+    raises(kymo.Error, "no trace is named", kymo.open)
     t = kymo.open(trace)
+    check(f"kymo.open('{trace}')" in repr(t) and "n_traces=1" in repr(t.totals), f"in an interactive Python: {t!r}, {t.totals!r}")
     raises(kymo.Error, "character 6", lambda: list(t.events(filter="n == ")))
     raises(kymo.Error, "bad pattern", lambda: list(t.events(",", "x")))
     raises(kymo.Error, "column", lambda: list(t.events(None, "")))
