@@ -48,7 +48,7 @@ static void add_reasons(
 	static const char to[] = "reasons";
 	const char *event = cli_get(rec->cli, "event");
 	uint64_t matched = count_matched(session);
-	char text[96];
+	char text[PATH_MAX + 256];
 
 	if (agents_are_meant(rec->cli)) {
 		kymo_value_add_string(v, to,
@@ -58,8 +58,10 @@ static void add_reasons(
 			"none of its events passed --filter, or none has the fields that it names");
 	} else if (matched) {
 		snprintf(text, sizeof(text),
-			"its programs have %" PRIu64 " such event%s, but did not reach %s", matched,
-			matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them");
+			"its programs have %" PRIu64
+			" such event%s, but did not reach %s before %s ended (sessions record programs that go on in the background: 'kymo create')",
+			matched, matched == 1 ? "" : "s", matched == 1 ? "it" : "any of them",
+			cli_arg(rec->cli, 0));
 		kymo_value_add_string(v, to, text);
 	} else if (ky_switch_is_on("KYMO_OFF")) {
 		kymo_value_add_string(v, to, "KYMO_OFF is set: programs are not traced");
