@@ -122,7 +122,7 @@ const struct cli_command cmd_fleet = {
 		"  forget HOST...           remove hosts from the list: commands no longer wait for them\n"
 		"\n"
 		"'kymo-agent' runs on each host. KYMO_FLEET names the file with the servers' addresses and the\n"
-		"keys (default: ~/kymo-fleet/fleet.conf if it exists, otherwise /etc/kymo/fleet.conf).\n",
+		"keys (default: ~/kymo-fleet/fleet.conf if it exists, otherwise /etc/kymo/fleet/fleet.conf).\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = CLI_ANY_ARGS,

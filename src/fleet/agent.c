@@ -11,7 +11,6 @@
 
 #include "base/children.h"
 #include "base/clock.h"
-#include "base/paths.h"
 #include "base/standard-files.h"
 #include "fleet/requests.h"
 #include "fleet/upload.h"
@@ -27,8 +26,8 @@ static const char help[] =
 	"\n"
 	"Usage: kymo-agent [FILE]\n"
 	"\n"
-	"FILE has the addresses of the fleet's servers, and the identity of this host (default:\n" KYMO_SYSCONFDIR
-	"/kymo/fleet.conf).\n"
+	"FILE has the addresses of the fleet's servers, and the identity of this host (default:\n" FLEET_CONFIG
+	").\n"
 	"\n"
 	"Options:\n"
 	"  -h, --help     show this help\n"
@@ -203,7 +202,7 @@ static int report_usage(void)
 
 int main(int argc, char **argv)
 {
-	const char *arg = argc > 1 ? argv[1] : KYMO_SYSCONFDIR "/kymo/fleet.conf";
+	const char *arg = argc > 1 ? argv[1] : FLEET_CONFIG;
 	static struct agent a;
 	char why[PATH_MAX + 128];
 

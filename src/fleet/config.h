@@ -6,11 +6,15 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/paths.h"
 #include "base/util.h"
 
 #define FLEET_HOST_MAX	  63u
 #define FLEET_SERVERS_MAX 8u
 #define FLEET_SHARDS_MAX  64u
+
+/* That of a host, and of commands on it. */
+#define FLEET_CONFIG KYMO_CONFDIR "/fleet/fleet.conf"
 
 struct fleet_config {
 	char servers[1024]; /* nats://ADDRESS:PORT, separated by commas */

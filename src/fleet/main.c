@@ -115,7 +115,7 @@ static void find_config(char path[PATH_MAX])
 	if (!given && home)
 		snprintf(path, PATH_MAX, "%s/kymo-fleet/fleet.conf", home);
 	if (!given && access(path, F_OK) < 0)
-		snprintf(path, PATH_MAX, KYMO_SYSCONFDIR "/kymo/fleet.conf");
+		snprintf(path, PATH_MAX, FLEET_CONFIG);
 }
 
 /* A server that comes back without its store has no streams: it does not even refuse. */

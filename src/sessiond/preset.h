@@ -9,7 +9,7 @@
 
 #include "sessiond/model/env.h"
 
-#define PRESET_DIRECTORY KYMO_SYSCONFDIR "/kymo/sessions.d"
+#define PRESET_DIRECTORY KYMO_CONFDIR "/sessions.d"
 
 /*
  * Starts to load a directory. NULL: PRESET_DIRECTORY if this is the system's daemon and it exists;

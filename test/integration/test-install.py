@@ -125,10 +125,13 @@ def test_examples(k):
 
 def test_manual_and_removal(k):
     """
-    Pages and completion are in the directories in which man and bash look; 'make uninstall' removes
-    everything.
+    Pages and completion are in the directories in which man and bash look, and programs look for
+    their configuration where the pages say; 'make uninstall' removes everything.
     """
     install(k)
+    for name, place in (("kymo-sessiond", "/etc/kymo/sessions.d"), ("kymo-agent", "/etc/kymo/fleet/fleet.conf")):
+        for program in (p for p in PREFIX.rglob(name) if p.is_file() and os.access(p, os.X_OK)):
+            check(place in re.split(r"[\s()]+", k.run([program, "--help"]).stdout), f"{program} does not look in {place}")
     pages = {p.name for p in (SOURCE / "man").glob("*.[1-8]")}
     equal({p.name for p in (PREFIX / "share" / "man").rglob("*.[1-8]")}, pages, "installed pages")
     text = "\n".join(p.read_text() for p in (SOURCE / "man").glob("*.[1-8]"))
