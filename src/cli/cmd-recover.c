@@ -10,7 +10,7 @@
 #include "cli/params.h"
 
 static const struct cli_option options[] = {
-	{"output", 'o', "DIR",
+	{"output", 'o', "TRACE",
 		"write the contents of the buffers as a trace of its own; must be new or empty"},
 	{0},
 };
@@ -139,7 +139,7 @@ static int run_recover(struct cli *cli)
 
 const struct cli_command cmd_recover = {
 	.name = "recover",
-	.synopsis = "DIR [-o DIR]",
+	.synopsis = "DIR [-o TRACE]",
 	.help = "complete the trace of a session that was killed, from its buffers",
 	.details =
 		"Use it for a session that was created with 'kymo create --shm-path=DIR', after the session daemon, its\n"

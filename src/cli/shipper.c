@@ -285,8 +285,9 @@ int shipper_open(struct cli *cli, struct shipper *s, const char *trace, const ch
 /* The rest of shipper_run(), after shipping_begin(). */
 static int run_begun(struct cli *cli, struct shipper *s)
 {
-	int code = take_signals() < 0 ? cli_fail(cli, "failed", "no descriptor for signals")
-				      : ship_all(cli, s);
+	int code = take_signals() < 0
+			   ? cli_fail(cli, "failed", "cannot wait for signals: %s", strerror(errno))
+			   : ship_all(cli, s);
 
 	shipping_end(&s->note, s->trace, !code);
 	return code;
@@ -320,7 +321,8 @@ int shipper_detach(struct cli *cli, struct shipper *s)
 	shipping_begin(&s->note, s->trace, s->url);
 	pid = fork();
 	if (pid < 0)
-		return cli_fail(cli, "failed", "no process to send the trace: %s", strerror(errno));
+		return cli_fail(cli, "failed", "cannot start a process that sends the trace: %s",
+			strerror(errno));
 	if (!pid)
 		_exit(leave_terminal(s) < 0 ? CLI_FAILED : run_begun(cli, s));
 	s->note.fd = ky_close(s->note.fd);

@@ -293,18 +293,18 @@ static int open_memory(const struct recovery *r)
 		pread(fd, &memory, sizeof(memory), 0) != sizeof(memory)) {
 		ky_error(
 			"%s/" KY_SHM_MEMORY
-			" cannot be used (%s): give --output=DIR, for a trace of what the buffers hold",
+			" cannot be used (%s): give --output=TRACE, for a trace of what the buffers hold",
 			r->path, fd < 0 ? strerror(-fd) : "cut off");
 	} else if (memory.device != st.st_dev || memory.file != st.st_ino) {
-		ky_error("%s is a copy: give --output=DIR, for a trace of what its buffers hold",
+		ky_error("%s is a copy: give --output=TRACE, for a trace of what its buffers hold",
 			r->path);
 	} else if (!is_ours(r->dir)) {
 		ky_error(
-			"%s is another user's: recover it as that user, or give --output=DIR, for a trace of what its buffers hold",
+			"%s is another user's: recover it as that user, or give --output=TRACE, for a trace of what its buffers hold",
 			r->path);
 	} else if (lock_memory(fd) < 0) {
 		ky_error(
-			"the session of %s is in use: 'kymo destroy' ends it; --output=DIR writes what its buffers hold now",
+			"the session of %s is in use: 'kymo destroy' ends it; --output=TRACE writes what its buffers hold now",
 			r->path);
 	} else {
 		ret = fd;
@@ -332,11 +332,11 @@ static bool check_output(const struct recovery *r, const struct ky_cons_init *m)
 		return true;
 	if (!*m->output)
 		ky_error(
-			"session '%s' wrote no trace: give --output=DIR, for one of what its buffers hold",
+			"session '%s' wrote no trace: give --output=TRACE, for one of what its buffers hold",
 			m->session);
 	else if (m->resume && access(m->output, F_OK) < 0)
 		ky_error(
-			"the trace of session '%s', %s: %s: give --output=DIR, for one of what its buffers hold",
+			"the trace of session '%s', %s: %s: give --output=TRACE, for one of what its buffers hold",
 			m->session, m->output, strerror(errno));
 	else
 		return true;

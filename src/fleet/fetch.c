@@ -693,7 +693,7 @@ int fetch_run(struct fleet *f)
 		code = fleet_timeout(f, ASK_US, &fetch.ask_us);
 	if (!code && (kymo_value_count(f->args) > 1 || (*fetch.id && !link_id_valid(fetch.id))))
 		code = fleet_usage(f,
-			"which snapshot? 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
+			"one snapshot is fetched at a time: 'kymo fleet fetch ID', as 'kymo fleet snapshot' printed it");
 	if (!code)
 		code = fleet_connect(f, 0);
 	f->link.has_copies = strchr(f->config.servers, ',');

@@ -276,7 +276,7 @@ static int run_forget(struct fleet *f)
 {
 	int code = kymo_value_count(f->args)
 			   ? fleet_connect(f, HOSTS_US)
-			   : fleet_usage(f, "which host? 'kymo fleet forget HOST...'");
+			   : fleet_usage(f, "no host is named: 'kymo fleet forget HOST...'");
 
 	for (size_t i = 0; !code && i < kymo_value_count(f->args); i++)
 		code = forget_host(f, kymo_value_string(kymo_value_at(f->args, i)));
@@ -436,7 +436,7 @@ static int run_sessions(struct fleet *f, const char *what)
 	int code = fill_request(f, request), r;
 
 	if (!code && !is_snapshot && !kymo_value_count(f->args))
-		code = fleet_usage(f, "which session? 'kymo fleet %s SESSION...'", what);
+		code = fleet_usage(f, "no session is named: 'kymo fleet %s SESSION...'", what);
 	if (!code)
 		code = fleet_timeout(f, SESSIONS_US, &us);
 	if (!code)

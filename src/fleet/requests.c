@@ -219,7 +219,7 @@ static void take_one(const struct requests *r, struct kymo_value *answer, const 
 	reply = call(outcome, "snapshot", params, SNAPSHOT_MS);
 	copy_counts(outcome, kymo_value_get(reply, "snapshot"));
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		set_failure(outcome, "no random number");
+		set_failure(outcome, "cannot get random numbers");
 	ids_to_hex(bytes, sizeof(bytes), recording);
 	kymo_value_set_string(outcome, "recording", recording);
 	add_outcome(answer, name, outcome);

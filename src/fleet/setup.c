@@ -472,7 +472,7 @@ static int make_servers(struct setup *s)
 		return use_servers(s, c.servers);
 	if (!s->n_nodes)
 		return fleet_usage(s->fleet,
-			"where are the servers? --listen=ADDRESS:PORT[,ADDRESS:PORT,ADDRESS:PORT], or --local");
+			"the addresses of the servers are missing: --listen=ADDRESS:PORT[,ADDRESS:PORT,ADDRESS:PORT], or --local");
 	code = make_authority(s, "ca", "/CN=kymo fleet");
 	if (!code && s->n_nodes > 1)
 		code = make_authority(s, "route-ca", "/CN=kymo fleet servers");

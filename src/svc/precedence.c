@@ -31,7 +31,8 @@ bool ky_precedence_init(bool is_wanted, bool own_session)
 	if (nice >= 0)
 		return false;
 	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) < 0)
-		ky_warning("what this daemon starts has its precedence: %s", strerror(errno));
+		ky_warning("the processes that this daemon starts get its nice value: %s",
+			strerror(errno));
 	if (own_session)
 		raise_session(nice);
 	return true;
