@@ -77,7 +77,7 @@ static const struct family session_families[] = {
 	{"session_expired_chunks", "", FAMILY_COUNTER, NULL, count_expired_chunks, 0,
 		"Chunks that were removed to keep the trace within its limits."},
 	{"session_expired_events", "", FAMILY_COUNTER, NULL, count_expired_events, 0,
-		"Recorded events in them."},
+		"Recorded events in the removed chunks."},
 	{"session_disk_bytes", "bytes", FAMILY_GAUGE, NULL, count_disk, 0,
 		"Bytes of the trace on disk, if it has a limit."},
 	{"session_archived_chunks", "", FAMILY_COUNTER, NULL, count_chunks, 0,

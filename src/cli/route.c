@@ -77,6 +77,12 @@ int route_parse(struct cli *cli, const char *url, struct route *r)
 		return cli_usage(cli,
 			"'%s' is a directory of this host: 'kymo create --output=DIR' writes there",
 			url);
+	if (!strncmp(url, "net://", 6) || !strncmp(url, "net6://", 7))
+		return cli_usage(cli,
+			"'%s' is a relay daemon, and Kymo uses none: "
+			"ssh://[USER@]HOST[:PORT]/DIR sends the trace, "
+			"'kymo live' lets viewers read it",
+			url);
 	if (strncmp(url, "exec:", 5) != 0 || !url[5])
 		return cli_usage(cli,
 			"'%s' is no address: use ssh://[USER@]HOST[:PORT]/DIR or exec:COMMAND",

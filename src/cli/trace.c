@@ -226,6 +226,10 @@ static int find_named(struct cli *cli, const char *name, bool may_be_empty, char
 
 	snprintf(path, PATH_MAX, "%s", name);
 	is_there = access(name, F_OK) == 0 || errno != ENOENT;
+	if (!is_there && (!strncmp(name, "net://", 6) || !strncmp(name, "net6://", 7)))
+		return cli_usage(cli,
+			"'%s' is an address: 'babeltrace2 --input-format=lttng-live' reads it, and this command the directory of a trace",
+			name);
 	if (!cli_may_be_session(name))
 		return !is_there && find_near(name, near) ? no_trace_but(cli, name, near) : CLI_OK;
 	option = is_there ? NULL : option_for(cli, name);

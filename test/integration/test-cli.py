@@ -60,6 +60,8 @@ def test_suggestions(k):
     check("'--listen'" in k.kymo("live", "--port=5344", status=2).stderr, "another name of --listen")
     check("before the command" in k.kymo("list", "-q", status=1).stderr, "an option of kymo itself")
     check("--output=DIR" in k.kymo("create", "--set-url=file:///t", status=2).stderr, "an address on this host")
+    check("'kymo live'" in k.kymo("create", "--set-url=net://localhost", status=2).stderr, "the address of a relay daemon")
+    check("babeltrace2" in k.kymo("view", "net://localhost/host/vm/s", status=2).stderr, "the address of a live session")
     check("-o DIR" in k.kymo("snapshot", "record", "/t", status=2).stderr, "an address of a snapshot")
     check("name each session" in k.kymo("destroy", "--glob", "x*", status=1).stderr, "an option of a later lttng")
     for letter, right in (("-F", "--sample=HZ"), ("-g", "-t callstack"), ("-a", "--whole-system")):
