@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "analysis/count.h"
+#include "analysis/functions.h"
+#include "analysis/source-class.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/symbols.h"
@@ -318,7 +320,7 @@ static int explain_and_print(
 	char why[PATH_MAX + 256] = "";
 	int r = ky_explain_trace(&e, q, why, sizeof(why));
 
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	if (!r)
 		r = print_explanation(cli, &e, others);
 	else if (r == KY_EXPLAIN_E_PAIR)
@@ -446,11 +448,11 @@ static int run_explain(struct cli *cli)
 				       : parse_options(cli, &q, &selection, span, sizeof(span));
 
 	if (!r)
-		cli_progress_watch(&progress, cli, &reader_options);
+		cli->progress = cli_progress_watch(&progress, &reader_options);
 	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (r) {
-		cli_progress_end(cli);
+		cli_progress_end(&cli->progress);
 		free((void *)q.pairs);
 		return r;
 	}
@@ -458,11 +460,11 @@ static int run_explain(struct cli *cli)
 	q.n_paths = KY_MAX((size_t)cli->args.n_pos, (size_t)1);
 	q.query = &query;
 	names.reader = reader;
-	cli_progress_expect(cli, reader);
+	cli_progress_expect(cli->progress, reader);
 	r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r)
 		r = explain_against(cli, &q);
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	cli_symbols_end(&names.symbols);
 	ky_query_deinit(&query);
 	free((void *)q.pairs);

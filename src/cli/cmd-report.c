@@ -125,7 +125,7 @@ static int make_report(struct cli *cli, struct ky_report_options *o, const char 
 	o->command = command.error ? "kymo report" : command.data;
 	o->title = path;
 	r = cli_page_write(cli, output, o, &summary);
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	ky_buf_deinit(&command);
 	ky_buf_deinit(&findings);
 	return r ? r : print_report_summary(cli, output, &summary);
@@ -151,11 +151,11 @@ static int run_report(struct cli *cli)
 	symbols.is_wanted = true;
 	cli_symbols_prepare(&symbols, &reader_options);
 	if (!r)
-		cli_progress_watch(&progress, cli, &reader_options);
+		cli->progress = cli_progress_watch(&progress, &reader_options);
 	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (!r)
-		cli_progress_expect(cli, reader);
+		cli_progress_expect(cli->progress, reader);
 	if (!r)
 		r = cli_select_apply(cli, &selection, reader, &query);
 	o.query = &query;
@@ -163,7 +163,7 @@ static int run_report(struct cli *cli)
 		r = cli_symbols_open(cli, &symbols, reader, &o.symbols);
 	if (!r)
 		r = make_report(cli, &o, path);
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	if (cli_has(cli, "symbols"))
 		cli_symbols_report(cli, &symbols);
 	cli_symbols_end(&symbols);

@@ -305,7 +305,7 @@ static int run_groups(struct cli *cli, const struct ky_query *query, const char 
 	struct ky_tally g;
 	int r = ky_tally_collect(&g, query, by, options);
 
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	if (r == -EINVAL)
 		r = cli_usage(cli, "bad list of fields '%s'", by);
 	else if (r == -ENOENT)
@@ -335,11 +335,11 @@ static int run_stat(struct cli *cli)
 	if (!r)
 		r = sites_check_options(cli);
 	if (!r)
-		cli_progress_watch(&progress, cli, &options);
+		cli->progress = cli_progress_watch(&progress, &options);
 	if (!r)
 		r = cli_trace_open(cli, &options, path, &reader);
 	if (!r)
-		cli_progress_expect(cli, reader);
+		cli_progress_expect(cli->progress, reader);
 	if (!r)
 		r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r && measure_is_wanted(cli)) {
@@ -350,7 +350,7 @@ static int run_stat(struct cli *cli)
 		r = run_groups(cli, &query, by, &options);
 	} else if (!r) {
 		r = collect_stats(&s, &query, &options);
-		cli_progress_end(cli);
+		cli_progress_end(&cli->progress);
 		if (r < 0)
 			r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 		else if (cli->json)
@@ -358,7 +358,7 @@ static int run_stat(struct cli *cli)
 		else
 			print_text(cli, &s, reader, path);
 	}
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	free(s.counts);
 	ky_spans_deinit(&s.spans);
 	ky_query_deinit(&query);

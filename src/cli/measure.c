@@ -460,7 +460,7 @@ int measure_run(struct cli *cli, const struct ky_query *query,
 		r = add_fields(cli, &m, "top");
 	if (!r) {
 		r = ky_measures_collect(&m, query, options, why, sizeof(why));
-		cli_progress_end(cli);
+		cli_progress_end(&cli->progress);
 		if (m.unknown)
 			near = cli_near_field(
 				query->reader, m.unknown, cli_near_event(query->reader, m.unknown));

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "cli/cli.h"
 #include "reader/reader.h"
 
 #define FIRST_NS UINT64_C(1000000000)
@@ -73,26 +72,26 @@ static void note_read(void *arg, size_t n)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void cli_progress_watch(struct cli_progress *p, struct cli *cli, struct ky_trace_reader_options *o)
+struct cli_progress *cli_progress_watch(struct cli_progress *p, struct ky_trace_reader_options *o)
 {
 	cli_progress_init(p);
 	p->is_wanted = isatty(STDERR_FILENO);
 	pthread_mutex_init(&p->lock, NULL);
-	cli->progress = p;
 	o->read = p->is_wanted ? note_read : NULL;
 	o->read_arg = p;
+	return p;
 }
 
-void cli_progress_expect(struct cli *cli, const struct ky_trace_reader *r)
+void cli_progress_expect(struct cli_progress *p, const struct ky_trace_reader *r)
 {
 	for (size_t i = 0; i < r->n_streams; i++)
 		for (size_t k = 0; k < r->streams[i]->n_files; k++)
-			cli->progress->n_total += r->streams[i]->files[k].size;
+			p->n_total += r->streams[i]->files[k].size;
 }
 
-void cli_progress_end(struct cli *cli)
+void cli_progress_end(struct cli_progress **progress)
 {
-	struct cli_progress *p = cli->progress;
+	struct cli_progress *p = *progress;
 
 	if (!p)
 		return;
@@ -100,5 +99,5 @@ void cli_progress_end(struct cli *cli)
 	cli_progress_erase(p);
 	p->is_wanted = false;
 	pthread_mutex_unlock(&p->lock);
-	cli->progress = NULL;
+	*progress = NULL;
 }

@@ -23,7 +23,6 @@ struct cli_progress {
 	uint64_t n_total;
 };
 
-struct cli;
 struct ky_trace_reader;
 struct ky_trace_reader_options;
 
@@ -37,11 +36,12 @@ void cli_progress_erase(struct cli_progress *p);
 
 /*
  * For commands that print nothing until they have read all: draws the bar whenever the reader reads
- * that is opened next, by *o. The command calls cli_progress_expect once it is open, and
- * cli_progress_end before it prints. Warnings erase the bar.
+ * that is opened next, by *o. Returns p, for cli->progress: warnings erase that bar. The command
+ * calls cli_progress_expect once the reader is open, and cli_progress_end before it prints.
  */
-void cli_progress_watch(struct cli_progress *p, struct cli *cli, struct ky_trace_reader_options *o);
-void cli_progress_expect(struct cli *cli, const struct ky_trace_reader *r);
-void cli_progress_end(struct cli *cli);
+struct cli_progress *cli_progress_watch(struct cli_progress *p, struct ky_trace_reader_options *o);
+void cli_progress_expect(struct cli_progress *p, const struct ky_trace_reader *r);
+/* Erases the bar, and sets the pointer to it to NULL. Does nothing if that is NULL already. */
+void cli_progress_end(struct cli_progress **progress);
 
 #endif

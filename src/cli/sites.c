@@ -225,7 +225,7 @@ static int run_locks(struct cli *cli, const struct ky_query *query, const struct
 	struct ky_waits w;
 	int r = ky_waits_collect(&w, query, sites, options);
 
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	if (r < 0)
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	else if (!w.n_classes)
@@ -363,7 +363,7 @@ static int run_heap(struct cli *cli, const struct ky_query *query, const struct 
 	struct ky_heap h;
 	int r = ky_heap_collect(&h, query, sites, options);
 
-	cli_progress_end(cli);
+	cli_progress_end(&cli->progress);
 	if (r < 0)
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	else if (!h.n_classes)
