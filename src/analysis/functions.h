@@ -6,7 +6,15 @@
 #ifndef ANALYSIS_FUNCTIONS_H
 #define ANALYSIS_FUNCTIONS_H
 
-#include "analysis/source.h"
+#include "analysis/source-event.h"
+
+/* Finds the names of functions by the addresses at which they are entered. */
+struct ky_function_names {
+	/* Returns false if none is known. pid: -1 if it is not known. */
+	bool (*find)(void *arg, const char *host, int64_t pid, uint64_t address, char *text,
+		size_t size);
+	void *arg;
+};
 
 struct ky_functions {
 	const struct ky_function_names *finder; /* borrowed; NULL: functions are no spans */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/culprits.h"
 
+#include "analysis/source-class.h"
+
 static const char *name_of(const struct ky_explain *x, uint32_t name)
 {
 	return ky_texts_get(&x->names, name);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analysis/source-class.h"
 #include "explain/culprits.h"
 #include "explain/stats.h"
 
