@@ -7,9 +7,11 @@
  * stages belongs to the thread in which it ends. Each stretch of a thread is added to the windows
  * that are open there.
  */
-#include "explain/accounting.h"
+#include "explain/account.h"
 
 #include <sys/prctl.h>
+
+#include "explain/accounting.h"
 
 void ky_account_check(struct ky_account *a, int r)
 {

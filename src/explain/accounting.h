@@ -6,7 +6,6 @@
 #ifndef EXPLAIN_ACCOUNTING_H
 #define EXPLAIN_ACCOUNTING_H
 
-#include "explain/account.h"
 #include "explain/timeline.h"
 
 struct ky_window {

@@ -3,7 +3,7 @@
 #ifndef EXPLAIN_ANSWER_H
 #define EXPLAIN_ANSWER_H
 
-#include "explain/explain.h"
+#include "explain/explanation.h"
 
 #define KY_MAX_CLAUSES	3
 #define KY_MIN_NET_LOAD .1 /* part of the extra time that it makes up */
@@ -22,6 +22,11 @@ bool ky_answer_is_queue(const struct ky_explain *x, const struct ky_finding *f);
 bool ky_answer_has_causes(const struct ky_comparison *c);
 /* How much longer other programs run instead of slow instances than of typical ones. */
 double ky_answer_extra_load(const struct ky_difference *d);
+
+/* Whether times are without those in which other programs ran. */
+bool ky_explanation_is_net(const struct ky_explanation *e);
+/* The mean time in which other programs ran instead of slow, or of typical, instances. */
+double ky_explanation_load(const struct ky_difference *d, bool of_typical);
 
 /* Decides on e->verdict, and appends the first line. */
 void ky_answer_put(struct ky_buf *b, struct ky_explanation *e);

@@ -10,6 +10,7 @@
 #include "explain/subgroup.h"
 #include "explain/times.h"
 #include "explain/unknown.h"
+#include "explain/validity.h"
 
 #define MANY_SLOW .15 /* part of the instances */
 #define FAR_ABOVE 2   /* times the mean of slow instances */
@@ -205,6 +206,8 @@ static int compare_groups(struct ky_explanation *e, struct ky_difference *d, siz
 {
 	int r = ky_difference_find(d, &e->x, &e->c->groups.v[i], all, n);
 
+	if (!r && d->extra_ns > 0)
+		r = ky_validity_test(d);
 	for (size_t k = 0; k < d->findings.n && !r && d->extra_ns > 0; k++) {
 		struct ky_finding *f = d->findings.v[k];
 

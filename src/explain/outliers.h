@@ -2,7 +2,7 @@
 #ifndef EXPLAIN_OUTLIERS_H
 #define EXPLAIN_OUTLIERS_H
 
-#include "explain/explain.h"
+#include "explain/explanation.h"
 
 /*
  * A few instances that are far longer than all others, in one span: too few to compare, but what

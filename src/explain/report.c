@@ -4,6 +4,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "explain/answer.h"
 #include "explain/culprits.h"
 #include "explain/explain.h"
 #include "explain/sentence.h"

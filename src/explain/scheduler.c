@@ -2,6 +2,7 @@
 /* Events of the kernel that say which thread runs where, and who woke it. */
 #include <inttypes.h>
 
+#include "explain/account.h"
 #include "explain/accounting.h"
 
 #define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */

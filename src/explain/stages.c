@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stages of asynchronous instances: asynchronous spans with their number. */
+#include "explain/account.h"
 #include "explain/accounting.h"
 
 #include "analysis/open-async.h"

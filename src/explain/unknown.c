@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/unknown.h"
 
+#include "explain/answer.h"
 #include "explain/culprits.h"
 
 #define MANY_THREADLESS 0.05 /* part of the events */

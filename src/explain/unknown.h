@@ -3,7 +3,7 @@
 #ifndef EXPLAIN_UNKNOWN_H
 #define EXPLAIN_UNKNOWN_H
 
-#include "explain/explain.h"
+#include "explain/explanation.h"
 
 /* Fills in e->unknown, once the verdict is known. 0 or -ENOMEM. */
 int ky_unknown_find(struct ky_explanation *e);
