@@ -170,6 +170,8 @@ enum ky_filter_insn_op {
 
 extern const ky_filter_fn ky_filter_functions[KY_INSN_N];
 
+/* Makes the short form of the code that begins here, or one that is never used. */
+void ky_filter_make_quick(const struct ky_filter_insn *i, struct ky_filter_quick *ret);
 /* Computes an instruction on constants: *a = op(*a, b). Returns false if it has no value. */
 bool ky_filter_fold(enum ky_filter_insn_op op, union ky_filter_number *a, union ky_filter_number b);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A short form of common filters: one comparison of an integer at a known place with a constant, or
- * two of them and `&&` or `||`. link.c makes it beside the code, and the thread that records uses
- * it where the payload is in one place. Then no function is called to reject an event.
+ * two of them and `&&` or `||`. link-quick.c makes it beside the code, and the thread that records
+ * uses it where the payload is in one place. Then no function is called to reject an event.
  *
  * A test loads the 8 bytes that end with the field, or the first 8 bytes if the field ends earlier,
  * and shifts them so that the field is at the top. Below are bytes of other fields, which cannot
@@ -35,10 +35,6 @@ struct ky_filter_quick {
 	uint32_t unused;
 	struct ky_filter_test test[2];
 };
-
-struct ky_filter_insn;
-/* Makes the short form of the code that begins here, or one that is never used. */
-void ky_filter_make_quick(const struct ky_filter_insn *i, struct ky_filter_quick *ret);
 
 /* It branches: a load whose address depends on the result would take longer. */
 static inline __attribute__((always_inline)) unsigned ky_filter_test(

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "filter/quick.h"
-
 #include "filter/insn.h"
 
 /* The values of a field that a test accepts: all from `least` to `most`. */
