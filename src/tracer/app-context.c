@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "tracer/context.h"
+#include "proto/context.h"
 #include "tracer/tracer.h"
 
 #define ENTRIES_MAX 1024u

@@ -24,7 +24,6 @@
 #include "base/system-call.h"
 #include "tracer/app-context.h"
 #include "tracer/counter.h"
-#include "tracer/stack.h"
 #include "tracer/tracer.h"
 
 /* Factor for how long values are valid: reading them costs less than a hundredth of the time. */

@@ -19,6 +19,7 @@
 
 #include "proto/context.h"
 #include "ring/writer.h"
+#include "tracer/stack.h"
 
 struct tracer_contexts;
 
@@ -54,13 +55,10 @@ bool tracer_context_string(const struct tracer_contexts *one, char *text);
 /* Reads a context of the application's own. Returns false if it is no number now. */
 bool tracer_context_real(const struct tracer_contexts *one, double *ret_value);
 
-/* The place in the application that records an event. It is known while the event is recorded. */
-struct tracer_caller {
-	uintptr_t ip;	 /* 0: not known */
-	uintptr_t frame; /* frame pointer, if the application has them */
-	uintptr_t stack; /* an address in its stack, below that frame */
-};
-/* Returns the previous one, which the caller restores. */
+/*
+ * Sets the place that records an event while the event is recorded. Returns the previous one, which
+ * the caller restores.
+ */
 struct tracer_caller tracer_context_caller(struct tracer_caller caller);
 
 /*
@@ -107,6 +105,17 @@ static inline __attribute__((always_inline)) bool tracer_contexts_kept(
 /* ky_record_hook for a hook with contexts. */
 void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *contexts,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);
+
+/* Records an event that has passed the hook's filters, with the hook's contexts if it has any. */
+static inline __attribute__((always_inline)) void tracer_record_passed(struct ky_hook *hook,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	len = ky_pieces_recorded(pieces, &n_pieces, len);
+	if (hook->contexts)
+		tracer_record_prepended(hook, hook->contexts, payload, len, pieces, n_pieces);
+	else
+		ky_record_hook(hook, payload, len, pieces, n_pieces);
+}
 
 /* Called in a forked child. */
 void tracer_contexts_reset(void);

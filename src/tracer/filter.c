@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "filter/context.h"
 #include "tracer/context.h"
-#include "tracer/trigger.h"
 
 #define BUCKETS	    256u
 #define BYTES_MAX   ((size_t)16 << 20) /* limit for all that is kept */
@@ -205,15 +204,4 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	if (n == 1)
 		u.list.quick = ((const struct ky_filter_code *)u.list.code[0])->quick;
 	return keep_bytes(&u, sizeof(u.list) + n * sizeof(*u.list.code));
-}
-
-bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, struct ky_hook *hook)
-{
-	if (filters->n == TRACER_HAS_TRIGGERS)
-		return tracer_triggers_pass(filters->code[0], hook, payload, len, pieces, n_pieces);
-	for (uint32_t i = 0; i < filters->n; i++)
-		if (ky_filter_pass(filters->code[i], payload, len, pieces, n_pieces))
-			return true;
-	return false;
 }

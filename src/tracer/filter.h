@@ -47,7 +47,7 @@ const void *tracer_filters_keep(const void *bytes, size_t len);
 const struct tracer_filters *tracer_filters_with(const struct tracer_filters *filters,
 	const struct tracer_triggers *triggers, uint32_t want_caller);
 
-/* For tracer_filters_pass(): a list of several filters, or one with triggers. */
+/* For tracer_filters_pass(): a list of several filters, or one with triggers (trigger.c). */
 bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, struct ky_hook *hook);
 

@@ -14,27 +14,11 @@ static inline bool passes_filters(struct ky_hook *hook, const void *payload, siz
 	return !filters || tracer_filters_pass(filters, payload, len, pieces, n_pieces, hook);
 }
 
-static inline __attribute__((always_inline)) void record_passed(struct ky_hook *hook,
-	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
-{
-	len = ky_pieces_recorded(pieces, &n_pieces, len);
-	if (hook->contexts)
-		tracer_record_prepended(hook, hook->contexts, payload, len, pieces, n_pieces);
-	else
-		ky_record_hook(hook, payload, len, pieces, n_pieces);
-}
-
-void tracer_record_passed(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	record_passed(hook, payload, len, pieces, n_pieces);
-}
-
 void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	if (passes_filters(hook, payload, len, pieces, n_pieces))
-		record_passed(hook, payload, len, pieces, n_pieces);
+		tracer_record_passed(hook, payload, len, pieces, n_pieces);
 }
 
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,

@@ -10,9 +10,6 @@
 /* A ky_special_fn for contexts and filters. */
 void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
-/* The same for an event that has passed the hook's filters. */
-void tracer_record_passed(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces);
 /* A ky_special_fn for an event that the daemon refused: it counts the event as discarded. */
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

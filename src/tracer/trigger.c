@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/system-call.h"
 #include "ring/freeze.h"
-#include "tracer/special.h"
+#include "tracer/context.h"
 
 /* Spans that are open at a time and end in a trigger. Each has one of WAYS places. */
 #define GROUPS 1024u
@@ -232,7 +232,11 @@ static __attribute__((cold, noinline)) void note_missed(struct ky_hook *hook)
 	leave_set(set);
 }
 
-bool tracer_triggers_pass(const struct tracer_triggers *t, struct ky_hook *hook,
+/*
+ * Returns true if the event is to be recorded: it passes the filters, and fires nothing. If it
+ * fires a trigger, this function records it.
+ */
+static bool pass_triggers(const struct tracer_triggers *t, struct ky_hook *hook,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
 	struct open_span *spans = __atomic_load_n(&triggers.spans, __ATOMIC_RELAXED);
@@ -259,6 +263,17 @@ bool tracer_triggers_pass(const struct tracer_triggers *t, struct ky_hook *hook,
 			met |= UINT64_C(1) << i;
 	}
 	return !met || handle_met(t, met, ns, hook, payload, len, pieces, n_pieces);
+}
+
+bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, struct ky_hook *hook)
+{
+	if (filters->n == TRACER_HAS_TRIGGERS)
+		return pass_triggers(filters->code[0], hook, payload, len, pieces, n_pieces);
+	for (uint32_t i = 0; i < filters->n; i++)
+		if (ky_filter_pass(filters->code[i], payload, len, pieces, n_pieces))
+			return true;
+	return false;
 }
 
 /* --- the listener --- */

@@ -40,12 +40,6 @@ const struct tracer_filters *tracer_triggers_get(const struct tracer_set *s,
 	const struct kymo_field *fields);
 /* Returns the filters without their triggers. */
 const struct tracer_filters *tracer_triggers_strip(const struct tracer_filters *filters);
-/*
- * Returns true if the event is to be recorded: it passes the filters, and fires nothing. If it
- * fires a trigger, this function records it.
- */
-bool tracer_triggers_pass(const struct tracer_triggers *t, struct ky_hook *hook,
-	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);
 
 /* Returns true if a trigger has fired since the last call. */
 bool tracer_triggers_fired(void);
