@@ -6,8 +6,12 @@
 #ifndef SHIP_SENDER_INTERNAL_H
 #define SHIP_SENDER_INTERNAL_H
 
+#include "base/util.h"
 #include "ctf/index.h"
-#include "ship/sender.h"
+
+struct segment;
+struct sender;
+struct sender_file;
 
 /* Stores the reason in `why`. Returns error. */
 int sender_fail(struct sender *s, int error, const char *fmt, ...) KY_PRINTF(3, 4);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ship/files.h"
 #include "ship/sender-internal.h"
+#include "ship/sender.h"
 
 /*
  * Gives back the space of the packets of a stream that end at `end` or before. The first one does

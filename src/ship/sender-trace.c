@@ -9,6 +9,7 @@
 
 #include "ship/files.h"
 #include "ship/sender-internal.h"
+#include "ship/sender.h"
 
 #define RECORDING ".recording"
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ship/sender-internal.h"
+#include "ship/sender.h"
 
 #define PACKET 4096u
 
