@@ -4,6 +4,7 @@
 #include "linear.h"
 #include "reader/layout.h"
 #include "reader/metadata.h"
+#include "reader/tsdl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

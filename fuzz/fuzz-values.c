@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzzes the names of values in a kernel trace's index: the input is the index. */
+#include "reader/tsdl.h"
 #include "reader/values.h"
 
 #include <fcntl.h>

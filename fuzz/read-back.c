@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "reader/cursor.h"
+#include "reader/reader.h"
 
 static void complain(void *arg, const char *text)
 {

@@ -2,6 +2,7 @@
 #include "readable.h"
 
 #include "reader/layout.h"
+#include "reader/tsdl.h"
 
 bool is_readable(const char *text, size_t len)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/select.h"
 
+#include "reader/reader.h"
+
 #include <ctype.h>
 
 #define NS_PER_S 1000000000

@@ -14,6 +14,7 @@
 #include "base/processors.h"
 #include "base/vec.h"
 #include "cli/lines.h"
+#include "reader/reader.h"
 
 #define MAX_THREADS 16
 #if KY_SANITIZED

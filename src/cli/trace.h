@@ -6,7 +6,7 @@
 #define CLI_TRACE_H
 
 #include "cli/cli.h"
-#include "reader/cursor.h"
+#include "reader/reader.h"
 
 #define _cleanup_reader_ __attribute__((cleanup(cli_cleanup_reader)))
 

@@ -9,6 +9,7 @@
 #include "reader/describe.h"
 #include "reader/format.h"
 #include "reader/query.h"
+#include "reader/reader.h"
 
 #define MAX_TEXT   ((size_t)16 << 20) /* bytes of text of a batch, but for its last row's */
 #define MAX_VALUES ((size_t)1 << 16)  /* values of a batch that is formatted, likewise */

@@ -2,6 +2,7 @@
 #include "reader/chunks.h"
 
 #include "reader/index.h"
+#include "reader/walk-packets.h"
 #include "reader/walk.h"
 
 #define NUMBER_SIZE 4	 /* last bytes of the UUID, which the number of the chunk changes */

@@ -8,7 +8,7 @@
 
 #include <json-c/json.h>
 
-#include "reader/ctf2.h"
+#include "reader/types.h"
 
 typedef struct json_object json;
 

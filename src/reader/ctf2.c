@@ -7,7 +7,6 @@
 #include "reader/ctf2.h"
 
 #include "reader/ctf2-parse.h"
-#include "reader/types.h"
 
 #define MAX_JSON_DEPTH (4 * KY_TSDL_MAX_DEPTH)
 #define FRAGMENT_MAX   (1u << 20) /* json-c needs hundreds of bytes for each element */

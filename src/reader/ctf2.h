@@ -6,7 +6,7 @@
 #ifndef READER_CTF2_H
 #define READER_CTF2_H
 
-#include "reader/tsdl.h"
+#include "reader/types.h"
 
 #define KY_CTF2_SEPARATOR '\x1e'
 

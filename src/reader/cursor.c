@@ -6,6 +6,8 @@
  */
 #include "reader/cursor.h"
 
+#include "reader/walk.h"
+
 #include <stdarg.h>
 
 #define MAX_REPORTS 10 /* of streams with one kind of fault */

@@ -6,7 +6,7 @@
 #ifndef READER_CURSOR_H
 #define READER_CURSOR_H
 
-#include "reader/reader.h"
+#include "reader/state.h"
 #include "reader/walk.h"
 
 struct ky_cursor;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "ctf/index.h"
+#include "reader/walk-packets.h"
 #include "reader/walk.h"
 
 struct builder {

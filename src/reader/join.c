@@ -6,7 +6,6 @@
 
 #include "reader/chunks.h"
 #include "reader/index.h"
-#include "reader/internal.h"
 #include "reader/search.h"
 #include "reader/trace.h"
 

@@ -9,7 +9,7 @@
 #ifndef READER_JOIN_H
 #define READER_JOIN_H
 
-#include "reader/reader.h"
+#include "reader/state.h"
 
 /*
  * Joins the files that were found to streams, numbers streams and classes, and sets how much of

@@ -3,7 +3,13 @@
 #ifndef READER_LAYOUT_PARTS_H
 #define READER_LAYOUT_PARTS_H
 
-#include "reader/layout.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ky_arena;
+struct ky_names;
+struct ky_node;
+struct ky_short_head;
 
 /* --- what is shown: layout-show.c --- */
 
@@ -33,5 +39,10 @@ void ky_node_add_bits(uint64_t *bits, const struct ky_node *scope);
  * is for other headers. header may be NULL.
  */
 void ky_node_find_short_head(struct ky_short_head *h, const struct ky_node *header);
+
+/* --- values of different options of a variant that have the same path: layout-twins.c --- */
+
+/* Links them in a scope (struct ky_node: first, twin). Returns 0 or -ENOMEM. */
+int ky_twins_link(struct ky_names *names, struct ky_node *scope);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shortcuts: what readers read or print without looking at each field of a layout. */
 #include "reader/layout-parts.h"
+#include "reader/layout.h"
 
 /* --- reading --- */
 

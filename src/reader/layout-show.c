@@ -2,6 +2,7 @@
 /* Which fields of a layout readers print, how, and the text before each of them. */
 #include "reader/format.h"
 #include "reader/layout-parts.h"
+#include "reader/layout.h"
 
 void ky_node_mark_shown(struct ky_node *node)
 {

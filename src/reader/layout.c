@@ -11,7 +11,6 @@
 
 #include "base/bisect.h"
 #include "reader/layout-parts.h"
-#include "reader/twins.h"
 
 #define MAX_DEPTH   (2 * KY_TSDL_MAX_DEPTH)
 #define MAX_LOCATED (1u << 22) /* fields that are looked at for all locations of CTF 2 */

@@ -15,7 +15,7 @@
 #ifndef READER_LAYOUT_H
 #define READER_LAYOUT_H
 
-#include "reader/tsdl.h"
+#include "reader/types.h"
 
 enum ky_node_kind {
 	KY_NODE_INT,

@@ -2,6 +2,8 @@
 /* Packets of libkymo-reader (include/kymo/reader.h): a walk that reads heads alone. */
 #include "reader/api.h"
 
+#include "reader/walk-packets.h"
+
 struct kymo_packets {
 	struct ky_select all;
 	struct ky_packets pool;

@@ -3,6 +3,7 @@
 
 #include "base/glob.h"
 #include "reader/format.h"
+#include "reader/reader.h"
 
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r)
 {

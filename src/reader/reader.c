@@ -7,7 +7,6 @@
 
 #include "ctf/watermark.h"
 #include "reader/index.h"
-#include "reader/internal.h"
 #include "reader/join.h"
 #include "reader/metadata.h"
 #include "reader/search.h"

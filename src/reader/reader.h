@@ -10,45 +10,7 @@
 #ifndef READER_READER_H
 #define READER_READER_H
 
-#include <stdarg.h>
-
-#include "reader/stream.h"
-
-struct ky_trace_reader_options {
-	/* A line about what is damaged or missing, without newline. May be NULL. */
-	void (*warn)(void *arg, const char *text);
-	void *arg;
-	bool is_growing; /* the traces are being recorded: only whole packets are read */
-	/* Returns KY_SHOW_ADDRESS or _RETURN if integers of that name are shown so. Or NULL. */
-	enum ky_show (*show)(const void *show_arg, const char *name, unsigned base);
-	const void *show_arg;
-	bool names; /* the names of values that the trace's index has are shown too */
-	/* Called with the bytes that were read from stream files, by any thread. May be NULL. */
-	void (*read)(void *read_arg, size_t n);
-	void *read_arg;
-};
-
-struct ky_trace_reader {
-	struct ky_trace_reader_options options;
-	struct ky_trace **traces;	 /* owned */
-	struct ky_file *files;		 /* owned, until they belong to streams */
-	struct ky_stream **streams;	 /* owned, by rank */
-	struct ky_event_class **classes; /* owned; by index */
-	size_t n_traces, n_files, n_streams, n_classes;
-	/* owned: what the metadata reports about missing events, each text once */
-	char **gaps;
-	size_t n_gaps;
-	char **paths; /* owned: of the directories that were opened */
-	size_t n_paths;
-	struct ky_file **known; /* owned, while directories are searched: all files, by inode */
-	size_t n_known;
-	uint64_t generation; /* number of refreshes that found something new */
-	bool has_changed;    /* during a refresh */
-	struct ky_files pool;
-	pthread_mutex_t lock; /* protects the making of the index */
-	char *why;	      /* while it is opened */
-	size_t why_size;
-};
+#include "reader/state.h"
 
 /*
  * Opens all traces below the paths. Returns 0, or a negative errno with a line in why: the failure,
@@ -95,7 +57,5 @@ struct ky_reader_sums {
 };
 /* Computes the sums. Returns 0 or -ENOMEM. */
 int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret);
-/* Formats a line and passes it to o->warn. */
-void ky_warn_to(const struct ky_trace_reader_options *o, const char *fmt, va_list ap);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "base/htab.h"
 #include "ctf/watermark.h"
-#include "reader/internal.h"
 #include "reader/metadata.h"
 #include "reader/trace.h"
 

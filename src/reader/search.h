@@ -6,7 +6,7 @@
 #ifndef READER_SEARCH_H
 #define READER_SEARCH_H
 
-#include "reader/reader.h"
+#include "reader/state.h"
 
 /*
  * Adds the traces below a directory and their files. Traces that cannot be read do not hide the

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "reader/layout.h"
 #include "reader/metadata.h"
+#include "reader/tsdl.h"
 
 struct parsed {
 	struct ky_tsdl t;

@@ -6,7 +6,7 @@
 
 #include "reader/chunks.h"
 #include "reader/format.h"
-#include "reader/internal.h"
+#include "reader/tsdl.h"
 #include "reader/values.h"
 
 /* docs/trace-format.md */

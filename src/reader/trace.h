@@ -7,7 +7,7 @@
 #define READER_TRACE_H
 
 #include "base/buf.h"
-#include "reader/reader.h"
+#include "reader/state.h"
 
 #define KY_GAPS_REPORTED 8 /* each in a line of its own */
 

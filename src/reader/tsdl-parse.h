@@ -10,8 +10,8 @@
 #define READER_TSDL_PARSE_H
 
 #include "base/buf.h"
-#include "reader/tsdl.h"
 #include "reader/tsdl-lex.h"
+#include "reader/types.h"
 
 /* A name of a type that was declared. */
 struct ky_declared {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocks of TSDL, and the whole. Types are parsed by tsdl-types.c. */
-#include "reader/tsdl-parse.h"
+#include "reader/tsdl.h"
 
 #include "reader/ctf2.h"
-#include "reader/types.h"
+#include "reader/tsdl-parse.h"
 
 /*
  * Memory for the types and layouts of a text: so much for each of its bytes, so that a small text
@@ -352,19 +352,4 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 	free(p.declared);
 	ky_buf_deinit(&p.words);
 	return p.failed ? -EINVAL : 0;
-}
-
-void ky_tsdl_deinit(struct ky_tsdl *t)
-{
-	ky_names_deinit(&t->names);
-	ky_arena_deinit(&t->arena);
-}
-
-const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name)
-{
-	for (size_t i = t->n_env; i-- > 0;) {
-		if (!strcmp(t->env[i].name, name))
-			return &t->env[i];
-	}
-	return NULL;
 }

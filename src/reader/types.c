@@ -108,3 +108,18 @@ bool ky_tsdl_finish(struct ky_tsdl *t, struct ky_tsdl_error *error)
 	}
 	return true;
 }
+
+void ky_tsdl_deinit(struct ky_tsdl *t)
+{
+	ky_names_deinit(&t->names);
+	ky_arena_deinit(&t->arena);
+}
+
+const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name)
+{
+	for (size_t i = t->n_env; i-- > 0;) {
+		if (!strcmp(t->env[i].name, name))
+			return &t->env[i];
+	}
+	return NULL;
+}

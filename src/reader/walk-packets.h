@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The packets of a walk: finds them, keeps the bytes of the current one, or of a piece of it, in
- * memory, and steps over what is damaged. Only walk.c, which reads the records, calls it. Errors
- * are kept in the walk.
+ * memory, and steps over what is damaged. For walk.c, which reads the records. Errors are kept in
+ * the walk.
  */
 #ifndef READER_WALK_PACKETS_H
 #define READER_WALK_PACKETS_H
 
-#include "reader/walk.h"
+#include "reader/walk-state.h"
 
 static inline struct ky_file *ky_walk_file(const struct ky_walk *w)
 {
@@ -48,5 +48,10 @@ void ky_walk_leave_damaged(struct ky_walk *w);
 void ky_walk_drop_packet(struct ky_walk *w);
 /* Ends the walk: what follows is not wanted. */
 void ky_walk_end(struct ky_walk *w);
+/*
+ * Decodes the head of the packet at the offset of a file. w->d is then behind the head. For walks
+ * that do not advance. Returns 0, -EBADMSG or -ENOMEM.
+ */
+int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "analysis/open-async.h"
 #include "reader/format.h"
+#include "reader/reader.h"
 #include "report/column.h"
 #include "report/flows.h"
 #include "report/list.h"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "explain/account.h"
+#include "reader/reader.h"
 
 static void print_path(const struct ky_explain *x, uint32_t c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "reader/internal.h"
+#include "reader/state.h"
 
 #include <stdlib.h>
 #include <string.h>

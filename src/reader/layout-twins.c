@@ -5,9 +5,10 @@
  * members of a node stand for it as owners, so that paths of values, paths that go on, and the
  * layout's own entries stay apart.
  */
-#include "reader/twins.h"
+#include "reader/layout-parts.h"
 
 #include "base/vec.h"
+#include "reader/layout.h"
 
 struct linker {
 	struct ky_names *names;
