@@ -129,27 +129,31 @@ bool files_index_of(const char *path, char *buf, size_t size)
 	return true;
 }
 
-uint64_t files_indexed(int index, uint64_t size, uint64_t *ret_index)
+int64_t files_indexed(int index, uint64_t size, uint64_t *ret_index)
 {
 	struct ky_index_entry e;
 	struct stat st;
 	uint64_t n;
+	ssize_t got;
 
 	if (ret_index)
 		*ret_index = 0;
-	if (fstat(index, &st) < 0 || (uint64_t)st.st_size < sizeof(struct ky_index_header))
+	if (fstat(index, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size < sizeof(struct ky_index_header))
 		return 0;
 	n = ((uint64_t)st.st_size - sizeof(struct ky_index_header)) / sizeof(e);
 	/* Entries of packets that are not there: of a machine that stopped. */
 	for (; n; n--) {
-		if (pread(index, &e, sizeof(e), (off_t)ky_index_offset(n - 1)) != sizeof(e))
-			return 0;
+		got = pread(index, &e, sizeof(e), (off_t)ky_index_offset(n - 1));
+		if (got != sizeof(e))
+			return got < 0 ? -errno : 0;
 		if (e.offset <= size && e.size <= size - e.offset)
 			break;
 	}
 	if (ret_index)
 		*ret_index = ky_index_offset(n);
-	return n ? e.offset + e.size : 0;
+	return n ? (int64_t)(e.offset + e.size) : 0;
 }
 
 uint64_t files_readable(int metadata, uint64_t from, uint64_t size)

@@ -32,9 +32,10 @@ bool files_index_of(const char *path, char *buf, size_t size);
 
 /*
  * Returns how many bytes of a stream with `size` bytes count by its index: up to the end of the
- * last packet that has an entry. *ret_index (may be NULL): how many bytes of the index count.
+ * last packet that has an entry; or -errno if the index cannot be read. *ret_index (may be NULL):
+ * how many bytes of the index count.
  */
-uint64_t files_indexed(int index, uint64_t size, uint64_t *ret_index);
+int64_t files_indexed(int index, uint64_t size, uint64_t *ret_index);
 
 /*
  * Returns how many bytes of metadata can be read on their own: up to the end of a declaration. The

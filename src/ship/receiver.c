@@ -229,48 +229,52 @@ static int find_directory(struct receiver *r, const struct segment *s, const uin
 
 // ---- what is here
 
-static int cut_file(int fd, uint64_t size)
+/* Cuts a file that is longer to `end` bytes. Returns the end, or -errno. */
+static int64_t cut_file(int fd, uint64_t size, uint64_t end)
 {
-	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	return end < size && ftruncate(fd, (off_t)end) < 0 ? -errno : (int64_t)end;
 }
 
 /*
  * Cuts a stream to what its index says: a receiver that was killed may have left a part of a
- * packet. Returns its size, or -errno.
+ * packet. Returns its size, or -errno. Cuts nothing if the index cannot be read.
  */
 static int64_t trim_stream(struct receiver *r, const char *path, int fd, uint64_t size)
 {
 	char index[SEGMENT_PATH_MAX + 16];
-	uint64_t end;
+	int64_t end;
 	int i;
 
 	/* A sender that has holes cannot send the second part of a packet. */
 	if (!files_index_of(path, index, sizeof(index)))
 		return (int64_t)size;
 	i = open_beneath(r->trace, index, O_RDONLY);
-	end = i < 0 ? (r->sync ? 0 : size) : files_indexed(i, size, NULL);
+	if (i == -ENOENT)
+		end = r->sync ? 0 : (int64_t)size;
+	else
+		end = i < 0 ? i : files_indexed(i, size, NULL);
 	ky_close(i);
-	if (end < size && cut_file(fd, end) < 0)
-		return -errno;
-	return (int64_t)end;
+	return end < 0 ? end : cut_file(fd, size, (uint64_t)end);
 }
 
 /* Cuts an index to whole entries, of packets that are here. */
 static int64_t trim_index(struct receiver *r, const char *path, int fd, uint64_t size)
 {
 	char stream[SEGMENT_PATH_MAX];
+	int64_t packets = 0;
 	uint64_t end = 0;
 	struct stat st;
 	int s;
 
 	files_stream_of(path, stream, sizeof(stream));
 	s = open_beneath(r->trace, stream, O_RDONLY);
-	if (s >= 0 && !fstat(s, &st))
-		files_indexed(fd, (uint64_t)st.st_size, &end);
+	if (s >= 0)
+		packets = fstat(s, &st) < 0 ? -errno
+					    : files_indexed(fd, (uint64_t)st.st_size, &end);
+	else if (s != -ENOENT)
+		packets = s;
 	ky_close(s);
-	if (end < size && cut_file(fd, end) < 0)
-		return -errno;
-	return (int64_t)end;
+	return packets < 0 ? packets : cut_file(fd, size, end);
 }
 
 static void count_directory(void *context, int dir)
@@ -410,10 +414,10 @@ static int append_with_zeros(int fd, const uint8_t *p, size_t n, uint64_t at, ui
 {
 	int ret = write_all(fd, p, n, at);
 
-	if (!ret && at + n < end)
-		ret = cut_file(fd, end);
+	if (!ret && at + n < end && ftruncate(fd, (off_t)end) < 0)
+		ret = -errno;
 	if (ret < 0)
-		cut_file(fd, at);
+		cut_file(fd, end, at);
 	return ret;
 }
 

@@ -227,6 +227,7 @@ static void look_at_stream(struct sender *s, const char *path)
 	_cleanup_close_ int index = -1;
 	uint64_t size, indexed;
 	struct sender_file *f;
+	int64_t packets;
 	struct stat st;
 
 	if (!files_index_of(path, name, sizeof(name)))
@@ -237,11 +238,11 @@ static void look_at_stream(struct sender *s, const char *path)
 		return;
 	}
 	size = (uint64_t)st.st_size;
-	indexed = index < 0 ? 0 : files_indexed(index, size, NULL);
+	packets = index < 0 ? 0 : files_indexed(index, size, &indexed);
 	f = sender_file_get(s, path);
-	f->counts = KY_MAX(f->counts, s->final ? size : indexed);
-	f = index < 0 ? NULL : sender_file_get(s, name);
-	if (f && files_indexed(index, size, &indexed))
+	f->counts = KY_MAX(f->counts, s->final ? size : (uint64_t)KY_MAX(packets, 0));
+	f = packets <= 0 ? NULL : sender_file_get(s, name);
+	if (f)
 		f->counts = KY_MAX(f->counts, indexed);
 }
 

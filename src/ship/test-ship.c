@@ -663,6 +663,37 @@ static void test_hostile_files(void **state)
 	bye(&r);
 }
 
+/* A file says nothing about its stream or index if it cannot be opened: then nothing is cut. */
+static void test_unreadable_files(void **state)
+{
+	static const char *const files[] = {"index/c.kyx", "c"};
+	char far[128], path[256], away[300];
+	struct receiver r;
+	struct stat st;
+
+	make_far(far, "far-unreadable");
+	hello(&r, far);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 0, 0, "c"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 1, 0, "index/c.kyx"), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(send_text(&r, SEGMENT_DATA, i, 0, "abc"), 0);
+	bye(&r);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/t/%s", far, files[i]);
+		snprintf(away, sizeof(away), "%s.away", path);
+		assert_int_equal(rename(path, away), 0);
+		assert_int_equal(symlink(strrchr(away, '/') + 1, path), 0);
+		receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+		assert_int_equal(
+			send_text(&r, SEGMENT_HELLO, 0, SEGMENT_SYNC, "0123456789abcdeft"), -ELOOP);
+		bye(&r);
+		assert_int_equal(rename(away, path), 0);
+		snprintf(path, sizeof(path), "%s/t/%s", far, files[!i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_size, 3);
+	}
+}
+
 /*
  * The sender gets these bytes from a receiver, and ends with this reason. NULL: with any. No
  * receiver sends such replies.
@@ -1090,6 +1121,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_paths),
 		cmocka_unit_test(test_hostile_data),
 		cmocka_unit_test(test_hostile_files),
+		cmocka_unit_test(test_unreadable_files),
 		cmocka_unit_test(test_hostile_receiver),
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
