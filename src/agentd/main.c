@@ -64,7 +64,7 @@ static bool is_wanted(const struct peer *p)
 	return false;
 }
 
-// ---- messages to the daemon
+/* --- messages to the daemon --- */
 
 /*
  * If the daemon does not listen any more, daemon_readable() learns why. It waits for a daemon that
@@ -146,7 +146,7 @@ static void list_progress(void)
 	list_end();
 }
 
-// ---- agents
+/* --- agents --- */
 
 static void peer_free(struct peer *p)
 {

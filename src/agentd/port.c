@@ -170,7 +170,7 @@ void port_close(struct port *p, bool keep)
 		rmdir(dir); /* fails if anything else is there */
 }
 
-// ---- the user of a connection
+/* --- the user of a connection --- */
 
 /* Of a socket that its process has closed, the kernel says that it is root's. */
 enum { ESTABLISHED = 1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KY_STANDARD_FILES_H
-#define KY_STANDARD_FILES_H
+#ifndef BASE_STANDARD_FILES_H
+#define BASE_STANDARD_FILES_H
 
 /*
  * Opens those of the descriptors 0 to 2 that the program was started without, so that no socket or

@@ -5,8 +5,8 @@
  * the kernel itself: otherwise it waits for a lock that its caller holds, or calls itself without
  * end.
  */
-#ifndef KY_BASE_SYSTEM_CALL_H
-#define KY_BASE_SYSTEM_CALL_H
+#ifndef BASE_SYSTEM_CALL_H
+#define BASE_SYSTEM_CALL_H
 
 #include <errno.h>
 #include <stdint.h>

@@ -85,7 +85,7 @@ static const char *read_line(const char *path, char *buf, size_t size)
 	return buf;
 }
 
-// ---- the installation
+/* --- the installation --- */
 
 static void check_program(struct doctor *d, const char *name, int (*locate)(char *buf, size_t size))
 {
@@ -147,7 +147,7 @@ static void check_library(struct doctor *d)
 		report_finding(d, "library", FOUND_OK, "", "%s, version %s", path, version);
 }
 
-// ---- run directory and daemon
+/* --- run directory and daemon --- */
 
 /* Returns false if no daemon can use it. */
 static bool check_rundir(struct doctor *d)
@@ -284,7 +284,7 @@ static void check_group(struct doctor *d)
 			"' exists; you are no member, so you use a daemon of your own");
 }
 
-// ---- the machine
+/* --- the machine --- */
 
 /* In the C library since glibc 2.35. */
 extern const unsigned int __rseq_size __attribute__((weak));

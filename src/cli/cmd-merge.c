@@ -46,7 +46,7 @@ struct merge {
 	char why[2 * PATH_MAX + 256];
 };
 
-// ---- names
+/* --- names --- */
 
 static bool is_taken(const struct merge *m, size_t n, const char *name)
 {
@@ -75,7 +75,7 @@ static int take_inputs(struct merge *m)
 	return CLI_OK;
 }
 
-// ---- offsets
+/* --- offsets --- */
 
 /* Stores the input of each trace that was opened. Returns NULL without memory. */
 static size_t *find_hosts(const struct merge *m, const struct kymo_reader *r)
@@ -191,7 +191,7 @@ static int measure_offsets(struct merge *m)
 	return code;
 }
 
-// ---- copies
+/* --- copies --- */
 
 /* Opens the directory of a file below another, which is made, with those above it. */
 static int open_parent(int dir, const char *path)
@@ -367,7 +367,7 @@ static int copy_all(struct merge *m)
 	return code;
 }
 
-// ---- the result
+/* --- the result --- */
 
 static void print_one(const struct merge *m, const struct input *in, bool is_first)
 {

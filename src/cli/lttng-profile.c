@@ -52,7 +52,7 @@ static bool is_number(const char *text)
 	return strspn(text, "0123456789") == strlen(text);
 }
 
-// ---- the session
+/* --- the session --- */
 
 /* The place of the trace, or the first place of snapshots if the session has such. */
 static const struct xml *destination(const struct xml *session)
@@ -117,7 +117,7 @@ static int enable_rotation(const struct profile *p, const struct xml *session)
 	return call_daemon(p, "enable-rotation", params);
 }
 
-// ---- a channel
+/* --- a channel --- */
 
 static int put_numbers(
 	const struct profile *p, const struct xml *channel, struct kymo_value *params)
@@ -333,7 +333,7 @@ static int load_channel(const struct profile *p, const struct agent_domain *agen
 						   : call_daemon(p, "disable-channel", params);
 }
 
-// ---- a domain
+/* --- a domain --- */
 
 /*
  * Without the element, everything is tracked. Otherwise none is tracked first, because to track a

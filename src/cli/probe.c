@@ -124,7 +124,7 @@ static int open_target(struct cli *cli, const struct target *t, struct elf *ret)
 	return r < 0 ? cli_fail(cli, "failed", "%s: %s", t->path, strerror(-r)) : CLI_OK;
 }
 
-// ---- functions
+/* --- functions --- */
 
 struct nearest {
 	const char *wanted;
@@ -200,7 +200,7 @@ static int add_function(struct cli *cli, const struct target *t, const struct el
 	return code;
 }
 
-// ---- SDT probes
+/* --- SDT probes --- */
 
 struct sdt_names {
 	struct ky_buf text;
@@ -249,7 +249,7 @@ static int add_sdt_probe(struct cli *cli, const struct target *t, const struct e
 	return code;
 }
 
-// ---- rules
+/* --- rules --- */
 
 /* The place as it can be found again from any directory. */
 static void put_place(struct kymo_value *params, const struct target *t)

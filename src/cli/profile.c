@@ -63,7 +63,7 @@ static const struct member trigger_members[] = {{"name", json_type_string, OWN},
 	{"when", json_type_string, SENT}, {"do", json_type_string, SENT},
 	{"rate", json_type_string, SENT}, {"keep", json_type_string, SENT}, {0}};
 
-// ---- writing
+/* --- writing --- */
 
 /* Copies the members of the table that the object has. */
 static struct json_object *copy_members(struct json_object *from, const struct member *members)
@@ -236,7 +236,7 @@ int profile_add(struct json_object *profile, const struct kymo_value *session,
 											  : 0;
 }
 
-// ---- reading
+/* --- reading --- */
 
 struct loader {
 	struct cli *cli;

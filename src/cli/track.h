@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef KYMO_CLI_TRACK_H
-#define KYMO_CLI_TRACK_H
+#ifndef CLI_TRACK_H
+#define CLI_TRACK_H
 
 #include "cli/cli.h"
 

@@ -89,7 +89,7 @@ static void answer(struct agent *a, natsMsg *msg)
 		a->next_look_ns = 0;
 }
 
-// ---- snapshots
+/* --- snapshots --- */
 
 static int begin_if_due(void *arg, const char *id)
 {
@@ -134,7 +134,7 @@ static bool ship_due_segment(struct agent *a)
 	return !r;
 }
 
-// ---- the loop
+/* --- the loop --- */
 
 /* Returns the milliseconds until the agent has something to do without a request. */
 static int64_t rest_ms(const struct agent *a)

@@ -78,7 +78,7 @@ static uint64_t number_of(const struct kymo_value *v, const char *name)
 	return kymo_value_u64(kymo_value_get(v, name));
 }
 
-// ---- files
+/* --- files --- */
 
 /* Is the file as the manifest says? */
 static bool is_complete(const struct trace *t, const struct kymo_value *file)
@@ -191,7 +191,7 @@ static int get_files(struct trace *t)
 	return r;
 }
 
-// ---- clocks
+/* --- clocks --- */
 
 /* How far the clock of this metadata has to be moved, by what was measured on its host. */
 static int find_offset(struct trace *t, const char *text, size_t n, struct offset *ret)
@@ -297,7 +297,7 @@ static int discard_metadata(struct trace *t, const char *path)
 	return 0;
 }
 
-// ---- a trace, a host
+/* --- a trace, a host --- */
 
 static int open_trace(struct trace *t)
 {
@@ -438,7 +438,7 @@ static int get_sessions(struct part *p)
 	return r;
 }
 
-// ---- what the servers have lost
+/* --- what the servers have lost --- */
 
 /* host: who shall ship it once more; NULL: the hosts only say whether they hold it. */
 static int ask_ship(struct fetch *f, struct hosts *hosts, const char *host)
@@ -548,7 +548,7 @@ static int find_holders(struct fetch *f, struct hosts *to)
 	return FLEET_OK;
 }
 
-// ---- the snapshot
+/* --- the snapshot --- */
 
 /* Finds the newest snapshot. */
 static int find_newest(struct fetch *f)

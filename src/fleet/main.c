@@ -27,7 +27,7 @@ static const char help[] = "Usage: kymo-fleet REQUEST\n"
 			   "  -h, --help     show this help\n"
 			   "  -V, --version  show the version\n";
 
-// ---- texts
+/* --- texts --- */
 
 static void report_fleet_error(struct fleet *f, const char *code, const char *fmt, va_list ap)
 {
@@ -104,7 +104,7 @@ int fleet_timeout(struct fleet *f, uint64_t default_us, uint64_t *ret_us)
 	return FLEET_OK;
 }
 
-// ---- the connection
+/* --- the connection --- */
 
 /* KYMO_FLEET, else what `kymo fleet setup` has made, else the host's. */
 static void find_config(char path[PATH_MAX])
@@ -151,7 +151,7 @@ int fleet_connect(struct fleet *f, uint64_t limit_us)
 	return hosts_add_absent(&f->hosts, hosts) < 0 ? fleet_fail(f, "no memory") : FLEET_OK;
 }
 
-// ---- hosts
+/* --- hosts --- */
 
 static void put_sessions(const struct kymo_value *sessions)
 {
@@ -237,7 +237,7 @@ static int run_hosts(struct fleet *f)
 	return FLEET_OK;
 }
 
-// ---- forget
+/* --- forget --- */
 
 static const struct host *find_host(const struct fleet *f, const char *name)
 {
@@ -283,7 +283,7 @@ static int run_forget(struct fleet *f)
 	return code;
 }
 
-// ---- start, stop, snapshot
+/* --- start, stop, snapshot --- */
 
 static const char *error_of(const struct host *h)
 {
@@ -469,7 +469,7 @@ static int run_sessions(struct fleet *f, const char *what)
 		     : FLEET_OK;
 }
 
-// ---- the program
+/* --- the program --- */
 
 static int run_action(struct fleet *f, const char *action)
 {

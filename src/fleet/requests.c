@@ -23,7 +23,7 @@ static void set_failure(struct kymo_value *answer, const char *text)
 	kymo_value_set_string(answer, "error", text);
 }
 
-// ---- the session daemon
+/* --- the session daemon --- */
 
 /* Calls this host's daemon. Returns its reply, or NULL after a report into `to`. */
 static struct kymo_value *call(struct kymo_value *to, const char *command,
@@ -84,7 +84,7 @@ struct kymo_value *requests_describe(const struct requests *r)
 	return v;
 }
 
-// ---- sessions of a request
+/* --- sessions of a request --- */
 
 /* Returns whether the names are such that sessions can have. */
 static bool sessions_valid(const struct kymo_value *sessions)
@@ -128,7 +128,7 @@ static void start_or_stop(
 	}
 }
 
-// ---- snapshots
+/* --- snapshots --- */
 
 /* Stores the sessions that record for snapshots. Returns false after a report. */
 static bool find_flights(struct kymo_value *answer, struct kymo_value *to)
@@ -325,7 +325,7 @@ static struct kymo_value *find_held(
 	return report;
 }
 
-// ---- answers
+/* --- answers --- */
 
 static struct kymo_value *answer_to(
 	struct requests *r, const char *what, const struct kymo_value *request)

@@ -31,7 +31,7 @@ static void path_of(const struct setup *s, size_t i, char path[PATH_MAX], const 
 	snprintf(path, PATH_MAX, "%s/nodes/%zu%s%s", s->dir, i + 1, *name ? "/" : "", name);
 }
 
-// ---- configuration
+/* --- configuration --- */
 
 /*
  * A name may mean another address on its own machine, as in Debian's /etc/hosts: such a server
@@ -105,7 +105,7 @@ int servers_write(struct setup *s, size_t i)
 	return code;
 }
 
-// ---- ports
+/* --- ports --- */
 
 /* Returns a socket that holds a port of this address, or -errno. */
 static int hold_port(const char *address, unsigned *ret_port)
@@ -155,7 +155,7 @@ int servers_choose_ports(struct setup *s)
 	return code;
 }
 
-// ---- processes
+/* --- processes --- */
 
 static bool link_ends(const char *link, const char *end)
 {
@@ -345,7 +345,7 @@ void servers_reload(const struct setup *s)
 			kill(servers_find(s, i), SIGHUP);
 }
 
-// ---- streams
+/* --- streams --- */
 
 /* JetStream starts behind the server, and a cluster is none until its servers have met. */
 static bool is_starting(natsStatus s, jsErrCode error)

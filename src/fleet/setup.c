@@ -21,7 +21,7 @@
 #define DAYS	     "3650"
 #define ROUTE_OFFSET 2000 /* from the port for hosts to the port for other servers */
 
-// ---- files
+/* --- files --- */
 
 void setup_path(const struct setup *s, char path[PATH_MAX], const char *name)
 {
@@ -66,7 +66,7 @@ int setup_write(struct setup *s, const char *name, const struct ky_buf *text)
 	return r < 0 ? fleet_fail(s->fleet, "%s: %s", path, strerror(-r)) : FLEET_OK;
 }
 
-// ---- programs
+/* --- programs --- */
 
 int setup_spawn(const struct setup *s, const char *const *argv, const char *where, const char *log,
 	pid_t *ret_pid)
@@ -108,7 +108,7 @@ static int run_program(struct setup *s, const char *const *argv, const char *pac
 	return FLEET_OK;
 }
 
-// ---- identities
+/* --- identities --- */
 
 /* Makes NAME.crt and NAME.key: an authority of this fleet, and of no other. */
 static int make_authority(struct setup *s, const char *name, const char *subject)
@@ -241,7 +241,7 @@ static int make_hosts(struct setup *s)
 	return code;
 }
 
-// ---- what hosts may do
+/* --- what hosts may do --- */
 
 /*
  * A host may answer and store under its own name, announce itself, and hear what all are asked. It
@@ -301,7 +301,7 @@ static int write_users(struct setup *s)
 	return code;
 }
 
-// ---- the action
+/* --- the action --- */
 
 static int choose_dir(struct setup *s)
 {
@@ -378,7 +378,7 @@ static int choose_addresses(struct setup *s)
 	return code;
 }
 
-// ---- servers
+/* --- servers --- */
 
 static int make_node(struct setup *s, size_t i)
 {

@@ -39,7 +39,7 @@ static int fail_upload(struct upload *u, int error, const char *what)
 	return error;
 }
 
-// ---- which files
+/* --- which files --- */
 
 static unsigned rank_of(const char *path)
 {
@@ -121,7 +121,7 @@ int upload_begin(struct upload *u, const char *id)
 	return 0;
 }
 
-// ---- segments
+/* --- segments --- */
 
 static void subject_of(const struct upload *u, char subject[FLEET_SUBJECT_MAX])
 {

@@ -144,7 +144,7 @@ static bool each_section(const struct elf *e, void *arg,
 	return false;
 }
 
-// ---- functions
+/* --- functions --- */
 
 struct search {
 	void (*each)(void *arg, const char *name, const Elf64_Sym *symbol);
@@ -248,7 +248,7 @@ void elf_each_function(const struct elf *e, void (*each)(void *arg, const char *
 	each_section(e, &search, search_symbols);
 }
 
-// ---- SDT probes
+/* --- SDT probes --- */
 
 struct notes {
 	void (*each)(void *arg, const struct elf_sdt *probe);
@@ -332,7 +332,7 @@ void elf_each_sdt(
 	each_section(e, &notes, read_notes);
 }
 
-// ---- arguments of SDT probes
+/* --- arguments of SDT probes --- */
 
 /* Takes a register's name, as assemblers write it. Returns the kernel's name, or NULL. */
 #ifdef __aarch64__

@@ -81,7 +81,7 @@ static __attribute__((noinline)) struct room *make_room(void)
 	return room;
 }
 
-// ---- values for filters only
+/* --- values for filters only --- */
 
 static const void *load_pointer(const char *value)
 {
@@ -184,7 +184,7 @@ static size_t asides_size(const struct event *e, const char *values)
 	return n;
 }
 
-// ---- the room of records
+/* --- the room of records --- */
 
 /*
  * A record that was never committed (an exception, longjmp), and its values for filters, end when
@@ -316,7 +316,7 @@ static int reserve_record(struct abi_record *client)
 	return -1;
 }
 
-// ---- a record
+/* --- a record --- */
 
 static void put_in_record(struct record *r, const void *src, size_t n)
 {

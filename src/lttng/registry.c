@@ -258,7 +258,7 @@ static void remove_source(const char *provider, const char *event, const struct 
 	}
 }
 
-// ---- tracepoints
+/* --- tracepoints --- */
 
 static void add_place(struct abi_tracepoint *tp)
 {
@@ -373,7 +373,7 @@ EXPORT int lttng_ust_tracepoint_provider_unregister(
 	return s ? 0 : -1;
 }
 
-// ---- providers
+/* --- providers --- */
 
 static struct abi_session session = {sizeof(session), NULL, 1};
 static struct abi_channel channel = {sizeof(channel), NULL, 0, NULL, 1, &session};

@@ -126,7 +126,7 @@ static int read_rows(struct flows *f, const struct kymo_query *q, struct sights 
 	return r ? r : more;
 }
 
-// ---- spans of W3C Trace Context
+/* --- spans of W3C Trace Context --- */
 
 enum { TRACE_HIGH, TRACE_LOW, SPAN, PARENT, N_COLUMNS };
 
@@ -167,7 +167,7 @@ static int read_spans(struct flows *f, struct sights *s)
 	return r;
 }
 
-// ---- pairs of events
+/* --- pairs of events --- */
 
 static int take_event(
 	struct flows *f, struct sights *s, const struct kymo_batch *b, size_t row, bool arrival)

@@ -77,7 +77,7 @@ static int open_beneath(int dir, const char *path, uint64_t flags)
 	return fd < 0 ? -errno : fd;
 }
 
-// ---- the connection
+/* --- the connection --- */
 
 /*
  * Waits for the connection. Nobody else says that it is broken: sshd keeps one for hours. Its
@@ -148,7 +148,7 @@ static int send_segment(struct receiver *r, const struct segment *s, const void 
 	return r->out < 0 ? 0 : write_full(r, buf, SEGMENT_HEAD + g.length);
 }
 
-// ---- the directory of a recording
+/* --- the directory of a recording --- */
 
 static bool is_empty(int dir)
 {
@@ -227,7 +227,7 @@ static int find_directory(struct receiver *r, const struct segment *s, const uin
 	return ret < 0 ? fail_at(r, ret, "") : 0;
 }
 
-// ---- what is here
+/* --- what is here --- */
 
 /* Cuts a file that is longer to `end` bytes. Returns the end, or -errno. */
 static int64_t cut_file(int fd, uint64_t size, uint64_t end)
@@ -328,7 +328,7 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 	return ret ? ret : send_segment(r, &ready, NULL);
 }
 
-// ---- what comes
+/* --- what comes --- */
 
 static int handle_file(struct receiver *r, const struct segment *s, const char *payload)
 {

@@ -27,7 +27,7 @@
 
 static char top[64];
 
-// ---- calls that change files
+/* --- calls that change files --- */
 
 enum fate { FATE_NONE, FATE_KILLED, FATE_FULL };
 
@@ -102,7 +102,7 @@ int __wrap_mkdirat(int dir, const char *path, mode_t mode)
 	return -1;
 }
 
-// ---- a trace that grows
+/* --- a trace that grows --- */
 
 struct made {
 	int dir, stream, index, metadata;
@@ -154,7 +154,7 @@ static void add_packet(struct made *m, size_t size)
 	free(bytes);
 }
 
-// ---- both ends
+/* --- both ends --- */
 
 static pid_t start_receiver(int fd, const char *far, enum fate f, long calls)
 {
@@ -323,7 +323,7 @@ static void test_full_disk(void **state)
 	free_trace(&m);
 }
 
-// ---- a spool
+/* --- a spool --- */
 
 /* The packets of a stream as they were recorded. */
 struct kept {
@@ -518,7 +518,7 @@ static void test_names(void **state)
 	free_trace(&m[1]);
 }
 
-// ---- hostile ends
+/* --- hostile ends --- */
 
 static int handle_with_crc(struct receiver *r, struct segment s, const void *payload)
 {

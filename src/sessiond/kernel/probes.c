@@ -566,7 +566,7 @@ int probes_define(const struct tracefs *t, const char *instance, const char *lin
 	return ret;
 }
 
-// ---- files
+/* --- files --- */
 
 /* Writes the path of the program that the line names. Returns false if it names none. */
 static bool path_of(const char *line, char path[PATH_MAX])

@@ -57,7 +57,7 @@ bool agents_is_pattern(const char *pattern)
 	return domain_bit(pattern) != 0;
 }
 
-// ---- the process
+/* --- the process --- */
 
 static void agents_finish(struct agents *a, enum agents_state state)
 {
@@ -288,7 +288,7 @@ static void begin_again(struct ky_timer *t)
 	}
 }
 
-// ---- the rules
+/* --- the rules --- */
 
 static void add_want(struct agents *a, enum agent_domain domain, uint32_t uid)
 {

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /* A thread holds a mutex for long, outside any span, whenever another one is about to lock it. */
 #include <kymo/span.h>
 #include <pthread.h>
