@@ -13,6 +13,18 @@
 #include "cli/report.h"
 #include "cli/with.h"
 
+/* The end of a recording. Values are borrowed; NULL: the daemon did not supply them. */
+struct ending {
+	const struct kymo_value *before;   /* the session before it was destroyed */
+	const struct kymo_value *session;  /* when it was destroyed */
+	const struct kymo_value *written;  /* with the counts: the session, or its snapshot */
+	const struct kymo_value *warnings; /* about the session before */
+	bool is_explained;		   /* warnings say why there is no event */
+	int exit_code;			   /* of the command */
+	size_t n_left;			   /* programs of the command that still run */
+	char report[PATH_MAX];		   /* "": there is none */
+};
+
 /* Counts traced programs that the command started and that outlive it. */
 static size_t count_left(struct recording *rec, const struct kymo_value *session)
 {
@@ -161,34 +173,29 @@ static bool is_in_place(const struct recording *rec)
 		       st.st_ino == rec->made.st_ino);
 }
 
-/*
- * before: the session before it was destroyed; written: the object with the counts: the session, or
- * its snapshot. explained: warnings follow that say why there is no event.
- */
-static void print_summary(struct recording *rec, const struct kymo_value *before,
-	const struct kymo_value *session, const struct kymo_value *written, bool explained)
+static void print_summary(struct recording *rec, const struct ending *e)
 {
-	bool nothing = is_nothing(rec, written);
+	bool nothing = is_nothing(rec, e->written);
 	const char *how = cli_has(rec->cli, "explain") ? "explain" : "view";
 	bool in_place = is_in_place(rec);
 	struct ky_buf counts = {0}, dir = {0};
 
-	if (is_quiet(rec, written) || rec->cli->json)
+	if (is_quiet(rec, e->written) || rec->cli->json)
 		return;
 	if (!*rec->output)
 		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
 	else
-		cli_format_counts(&counts, written);
+		cli_format_counts(&counts, e->written);
 	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
-	cli_report_losses(stderr, rec->cli, written, "kymo record");
-	print_reach(before);
+	cli_report_losses(stderr, rec->cli, e->written, "kymo record");
+	print_reach(e->before);
 	print_kernel(rec);
 	ky_buf_put_word(&dir, rec->output);
 	if (!in_place)
 		fputs("  the trace is no longer there: its directory was moved, removed or replaced during the recording\n",
 			stderr);
-	if (nothing && !explained)
-		print_reasons(rec, session);
+	if (nothing && !e->is_explained)
+		print_reasons(rec, e->session);
 	else if (!nothing && in_place)
 		cli_warn(rec->cli, "%s it with: kymo %s %s", how, how, dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
@@ -209,24 +216,23 @@ static void report_failure(struct recording *rec, const struct kymo_value *reply
 			shm_path ? shm_path : "");
 }
 
-/* Writes the page of the trace beside it. If that fails, it is reported, and the path is "". */
-static void write_report(struct recording *rec, char *ret_path, size_t size)
+/* Writes the page of the trace beside it. A failure is reported. */
+static void write_report(struct recording *rec, struct ending *e)
 {
+	const size_t size = sizeof(e->report);
 	bool json = rec->cli->json, is_written;
 
 	rec->cli->json = false; /* a failure is not the result of this command */
-	is_written = snprintf(ret_path, size, "%s.html", rec->output) < (int)size &&
-		     cli_page_of_trace(rec->cli, ret_path, rec->output) == CLI_OK;
+	is_written = snprintf(e->report, size, "%s.html", rec->output) < (int)size &&
+		     cli_page_of_trace(rec->cli, e->report, rec->output) == CLI_OK;
 	rec->cli->json = json;
 	if (!is_written)
-		*ret_path = '\0';
+		*e->report = '\0';
 	else if (!json && !rec->cli->quiet)
-		cli_warn(rec->cli, "look at it with a browser: %s", ret_path);
+		cli_warn(rec->cli, "look at it with a browser: %s", e->report);
 }
 
-static void print_object(struct recording *rec, const struct kymo_value *session,
-	const struct kymo_value *written, const struct kymo_value *warnings, const char *report,
-	int exit_code, size_t left, bool explained)
+static void print_object(struct recording *rec, const struct ending *e)
 {
 	static const char *const numbers[] = {
 		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
@@ -234,26 +240,27 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 
 	if (!rec->cli->json)
 		return;
-	kymo_value_set_bool(v, "ok", written != NULL);
-	kymo_value_set_u64(v, "exit_code", (uint64_t)exit_code);
-	kymo_value_set_u64(v, "still_running", left);
+	kymo_value_set_bool(v, "ok", e->written != NULL);
+	kymo_value_set_u64(v, "exit_code", (uint64_t)e->exit_code);
+	kymo_value_set_u64(v, "still_running", e->n_left);
 	kymo_value_set_string(v, "output", rec->output);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && written; i++)
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && e->written; i++)
 		kymo_value_set_u64(
-			v, numbers[i], kymo_value_u64(kymo_value_get(written, numbers[i])));
+			v, numbers[i], kymo_value_u64(kymo_value_get(e->written, numbers[i])));
 	if (rec->flights.ctl)
 		kymo_value_set_u64(v, "snapshots", rec->flights.n_written);
-	if (session)
-		kymo_value_set(v, "session", session);
+	if (e->session)
+		kymo_value_set(v, "session", e->session);
 	if (rec->kernel)
 		kymo_value_set(v, "kernel", record_kernel_session(rec));
-	if (warnings)
-		kymo_value_set(v, "warnings", warnings);
-	if (session && written && !rec->flights.ctl && is_nothing(rec, written) && !explained)
-		add_reasons(rec, session, v);
-	if (*report)
-		kymo_value_set_string(v, "report", report);
-	if (!written)
+	if (e->warnings)
+		kymo_value_set(v, "warnings", e->warnings);
+	if (e->session && e->written && !rec->flights.ctl && is_nothing(rec, e->written) &&
+		!e->is_explained)
+		add_reasons(rec, e->session, v);
+	if (*e->report)
+		kymo_value_set_string(v, "report", e->report);
+	if (!e->written)
 		kymo_value_set_string(
 			v, "error", "the session daemon did not complete the recording");
 	cli_result(rec->cli, v);
@@ -320,54 +327,61 @@ static bool wants_programs(const struct recording *rec)
 	       !(record_wants_kernel(rec) || cli_has(rec->cli, "sample"));
 }
 
+/*
+ * Warns of events that were left out, also with --no-summary: nobody would notice their absence
+ * from a trace that has others.
+ */
+static void print_warnings(struct recording *rec, const struct ending *e)
+{
+	if (!e->session || rec->cli->json || rec->flights.ctl)
+		return;
+	if ((kymo_value_u64(kymo_value_get(e->written, "recorded")) && wants_programs(rec)) ||
+		kymo_value_u64(kymo_value_get(e->session, "unrecorded_applications")) ||
+		cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") || e->is_explained)
+		cli_report_warnings(stderr, rec->cli, e->warnings);
+}
+
 void record_finish(struct recording *rec, int exit_code)
 {
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
 	_cleanup_value_ struct kymo_value *params = kymo_value_new();
-	const struct kymo_value *session = NULL, *written, *warnings;
-	char path[PATH_MAX] = "";
-	bool flies = rec->flights.ctl, explained;
-	size_t left = 0;
+	struct ending e = {.exit_code = exit_code};
+	bool flies = rec->flights.ctl;
 
 	if (params)
 		kymo_value_set_bool(params, "without_losses",
 			!cli_has(rec->cli, "snapshot")); /* the summary has them */
-	if (kymo_ctl_call(rec->daemon.ctl, "status", params, &status) == 0)
-		left = count_left(rec, kymo_value_get(status, "session"));
-	warnings = kymo_value_get(status, "warnings");
+	if (kymo_ctl_call(rec->daemon.ctl, "status", params, &status) == 0) {
+		e.before = kymo_value_get(status, "session");
+		e.warnings = kymo_value_get(status, "warnings");
+		e.n_left = count_left(rec, e.before);
+	}
 	record_end_kernel(rec);
 	take_snapshot(rec, &snapshot);
 	flights_settle(&rec->flights, rec->daemon.ctl);
 	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
-		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
-	explained = has_reasons(session, warnings);
-	written = cli_has(rec->cli, "snapshot") && !flies ? kymo_value_get(snapshot, "snapshot")
-							  : session;
-	if (left)
+		e.session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
+	e.is_explained = has_reasons(e.session, e.warnings);
+	e.written = cli_has(rec->cli, "snapshot") && !flies ? kymo_value_get(snapshot, "snapshot")
+							    : e.session;
+	if (e.n_left)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
-			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
-	if (!session || !is_in_place(rec))
+			cli_arg(rec->cli, 0), e.n_left, e.n_left == 1 ? "" : "s",
+			e.n_left == 1 ? "s" : "");
+	if (!e.session || !is_in_place(rec))
 		rec->new_output = false; /* the consumer may still write it; it is not ours */
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
-	if (session && written && !flies)
-		print_summary(rec, kymo_value_get(status, "session"), session, written, explained);
-	else if (!session || !written)
-		report_failure(rec, session ? snapshot : reply);
-	/*
-	 * Warns of events that were left out, also with --no-summary: nobody would notice their
-	 * absence from a trace that has others.
-	 */
-	if (session && !rec->cli->json && !flies &&
-		((kymo_value_u64(kymo_value_get(written, "recorded")) && wants_programs(rec)) ||
-			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
-			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event") || explained))
-		cli_report_warnings(stderr, rec->cli, warnings);
+	if (!e.session || !e.written)
+		report_failure(rec, e.session ? snapshot : reply);
+	else if (!flies)
+		print_summary(rec, &e);
+	print_warnings(rec, &e);
 	if (!is_in_place(rec))
 		rec->output[0] = '\0'; /* another directory may be there */
-	report_crashes(rec, session);
-	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
-		write_report(rec, path, sizeof(path));
-	print_object(rec, session, written, warnings, path, exit_code, left, explained);
+	report_crashes(rec, e.session);
+	if (e.written && *rec->output && cli_has(rec->cli, "report") && !flies)
+		write_report(rec, &e);
+	print_object(rec, &e);
 }
