@@ -199,10 +199,9 @@ void round_finish(struct consumerd *c)
 	if (!stats.unwritten)
 		return;
 	ret = c->status ? c->status : -EIO;
-	report_set_status(c, ret, "%llu event%s could not be written below %s: %s",
-		(unsigned long long)stats.unwritten, stats.unwritten == 1 ? "" : "s", c->output,
-		strerror(-ret));
-	ky_error("%s", c->message);
+	report_set_status(
+		c, ret, "cannot write all events below %s: %s", c->output, strerror(-ret));
+	ky_error("%s: %llu are missing", c->message, (unsigned long long)stats.unwritten);
 }
 
 void round_soon(struct consumerd *c)
