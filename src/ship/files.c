@@ -87,6 +87,24 @@ int files_walk(int dir, int (*visit)(void *context, const char *path),
 	return walk_directory(&w, dir, ".", 0, 0);
 }
 
+int files_write(int fd, const void *bytes, size_t n, uint64_t at)
+{
+	const uint8_t *p = bytes;
+
+	while (n) {
+		ssize_t done = pwrite(fd, p, n, (off_t)at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done ? -errno : -EIO;
+		p += done;
+		n -= (size_t)done;
+		at += (uint64_t)done;
+	}
+	return 0;
+}
+
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -20,6 +20,9 @@ bool files_is_walked(const char *path, size_t n);
 int files_walk(int dir, int (*visit)(void *context, const char *path),
 	void (*enter)(void *context, int dir), void *context);
 
+/* Writes all n bytes at this offset. Returns 0 or -errno: then some may have been written. */
+int files_write(int fd, const void *bytes, size_t n, uint64_t at);
+
 /* Is it the index of a stream: .../index/NAME.kyx? */
 bool files_is_index(const char *path);
 /* Stores the path of the stream that belongs to an index. */

@@ -167,17 +167,10 @@ static bool is_empty(int dir)
 	return empty;
 }
 
-/* Writes the identifier into a new directory, or one whose receiver was killed before it did so. */
-static int write_id(int fd, const uint8_t id[SEGMENT_ID_SIZE])
-{
-	const ssize_t n = pwrite(fd, id, SEGMENT_ID_SIZE, 0);
-
-	return n == SEGMENT_ID_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
-}
-
 /*
- * Takes the directory if it is this recording's, or new. Returns 1 if it is another's, 0, or
- * -errno: -EBUSY if another receiver writes it.
+ * Takes the directory if it is this recording's, or new: it is empty, also if the receiver was
+ * killed before it wrote the identifier. Returns 1 if it is another's, 0, or -errno: -EBUSY if
+ * another receiver writes it.
  */
 static int take_directory(struct receiver *r, const uint8_t id[SEGMENT_ID_SIZE])
 {
@@ -200,7 +193,7 @@ static int take_directory(struct receiver *r, const uint8_t id[SEGMENT_ID_SIZE])
 	if (flock(r->lock, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (n < (ssize_t)sizeof(there))
-		ret = is_empty(r->trace) ? write_id(r->lock, id) : 1;
+		ret = is_empty(r->trace) ? files_write(r->lock, id, SEGMENT_ID_SIZE, 0) : 1;
 	return ret;
 }
 
@@ -393,26 +386,10 @@ static int open_parent(struct receiver *r, const char *path)
 	return fd;
 }
 
-static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at)
-{
-	while (n) {
-		ssize_t done = pwrite(fd, p, n, (off_t)at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done ? -errno : -EIO;
-		p += done;
-		n -= (size_t)done;
-		at += (uint64_t)done;
-	}
-	return 0;
-}
-
 /* Appends n bytes, and zeros up to the end; whole or not at all. */
 static int append_with_zeros(int fd, const uint8_t *p, size_t n, uint64_t at, uint64_t end)
 {
-	int ret = write_all(fd, p, n, at);
+	int ret = files_write(fd, p, n, at);
 
 	if (!ret && at + n < end && ftruncate(fd, (off_t)end) < 0)
 		ret = -errno;
@@ -437,7 +414,7 @@ static int append_metadata(int parent, int old, const uint8_t *p, size_t n, uint
 	if (unlinkat(parent, NEW_METADATA, 0) < 0 && errno != ENOENT)
 		return -errno;
 	fd = open_beneath(parent, NEW_METADATA, O_RDWR | O_CREAT | O_EXCL);
-	ret = fd < 0 ? fd : write_all(fd, text, at + n, 0);
+	ret = fd < 0 ? fd : files_write(fd, text, at + n, 0);
 	if (!ret && fdatasync(fd) < 0)
 		ret = -errno;
 	if (!ret && renameat(parent, NEW_METADATA, parent, "metadata") < 0)
@@ -568,7 +545,7 @@ static int handle_watermark(struct receiver *r, const struct segment *s, const u
 	if (s->length != sizeof(struct ky_watermark))
 		return fail_receiving(r, -EPROTO, "the sender's watermark has another size");
 	fd = open_beneath(r->trace, KY_WATERMARK_NAME, O_WRONLY | O_CREAT);
-	ret = fd < 0 ? fd : write_all(fd, payload, s->length, 0);
+	ret = fd < 0 ? fd : files_write(fd, payload, s->length, 0);
 	return ret < 0 ? fail_at(r, ret, KY_WATERMARK_NAME) : 0;
 }
 

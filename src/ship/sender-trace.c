@@ -146,7 +146,7 @@ static int take_id(struct sender *s)
 		return 0;
 	if (getrandom(s->id, sizeof(s->id), 0) != sizeof(s->id))
 		return -EIO;
-	return pwrite(fd, s->id, sizeof(s->id), 0) == sizeof(s->id) ? 0 : -errno;
+	return files_write(fd, s->id, sizeof(s->id), 0);
 }
 
 /* Directories in a fixed order, that of the first which has an identifier, or of names. */

@@ -33,7 +33,7 @@ int spool_mark(int trace, const char *url)
 		unlinkat(trace, FILES_SPOOL, 0);
 		return -EOPNOTSUPP;
 	}
-	return pwrite(fd, mine, sizeof(mine), 0) == sizeof(mine) ? 0 : -errno;
+	return files_write(fd, mine, sizeof(mine), 0);
 }
 
 /* Stores the whole pages of a packet behind its header. Returns false if there are none. */

@@ -2,8 +2,10 @@
 /* How much of a trace may be sent, while it grows, is rotated, and is removed. */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -177,6 +179,24 @@ static void test_removed(void **state)
 	assert_int_equal(t.sender.n_lost, 1);
 }
 
+/* A disk may have room for a part of the identifier. */
+static void test_short_identifier(void **state)
+{
+	struct rlimit limit, less;
+	struct sender other;
+
+	assert_int_equal(unlinkat(t.dir, "ust/.recording", 0), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	less = (struct rlimit){.rlim_cur = SEGMENT_ID_SIZE / 2, .rlim_max = limit.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+	assert_int_equal(sender_init(&other, t.dir, "t", false), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	sender_deinit(&other);
+	assert_int_equal(sender_init(&other, t.dir, "t", false), 0);
+	sender_deinit(&other);
+}
+
 /* The identifier belongs to the recording: a directory that follows a rotation gets another. */
 static void test_identifier(void **state)
 {
@@ -209,6 +229,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rotation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_machine_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_short_identifier, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identifier, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_watermark_is_a_pipe, set_up, tear_down),
 	};
