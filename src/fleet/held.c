@@ -112,9 +112,9 @@ struct kymo_value *held_report(const struct held *h, const char *id)
 	return NULL;
 }
 
-void held_remove(const struct held *h, const char *id)
+int held_remove(const struct held *h, const char *id)
 {
-	ky_tree_remove(h->dir, id);
+	return ky_tree_remove(h->dir, id);
 }
 
 static int write_file(const struct held *h, const char *path, const char *text)
@@ -225,16 +225,17 @@ static int choose_oldest(void *arg, const char *id)
 
 int held_make(const struct held *h, const char *id)
 {
-	held_remove(h, id);
-	while (ky_tree_bytes(h->dir, ".") >= h->max_bytes) {
+	int ret = held_remove(h, id);
+
+	while (!ret && ky_tree_bytes(h->dir, ".") >= h->max_bytes) {
 		struct oldest o = {.h = h};
 
 		held_each(h, choose_oldest, &o);
-		if (!*o.id)
-			return -EDQUOT;
-		held_remove(h, o.id);
+		ret = *o.id ? held_remove(h, o.id) : -EDQUOT;
 	}
-	return mkdirat(h->dir, id, 0700) < 0 ? -errno : 0;
+	if (!ret && mkdirat(h->dir, id, 0700) < 0)
+		ret = -errno;
+	return ret;
 }
 
 struct step {

@@ -36,7 +36,8 @@ struct kymo_value *held_report(const struct held *h, const char *id);
  * shipped. Returns 0, -EDQUOT if there still is no room, or -errno.
  */
 int held_make(const struct held *h, const char *id);
-void held_remove(const struct held *h, const char *id);
+/* Removes a snapshot, if it is there. Returns 0 or -errno. */
+int held_remove(const struct held *h, const char *id);
 /* Writes the report: from then on the snapshot is complete. */
 int held_complete(const struct held *h, const char *id, const struct kymo_value *report);
 int held_set_shipped(const struct held *h, const char *id);

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "svc/tree.h"
 
 #define HOUR_S 3600
+#define NOBODY 65534
 
 static int64_t step_s, passed_s; /* by which the clock was set, and the time that has passed */
 static char dir[] = "/tmp/kymo-held-XXXXXX";
@@ -92,12 +95,94 @@ static void test_future(void **state)
 	close(h.dir);
 }
 
+static void make_file(const struct held *h, const char *id, const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", id, name);
+	fd = openat(h->dir, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && write(fd, "text", 4) == 4);
+	close(fd);
+}
+
+/* The oldest one that is shipped makes room for a new one, and none that is not shipped. */
+static void test_room(void **state)
+{
+	const struct held *h = *state;
+
+	assert_int_equal(held_make(h, "a"), 0);
+	make_file(h, "a", "trace");
+	assert_int_equal(held_make(h, "b"), -EDQUOT);
+	assert_int_equal(held_set_shipped(h, "a"), 0);
+	assert_int_equal(held_make(h, "b"), 0);
+	assert_false(is_held(h, "a"));
+	assert_int_equal(held_remove(h, "b"), 0);
+	assert_int_equal(held_remove(h, "b"), 0);
+}
+
+/* Removes it, and makes another one, as a user: root may do everything. */
+static void expect_as_user(const struct held *h, const char *id, int made)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(20);
+		if (setuid(NOBODY) < 0)
+			_exit(255);
+		_exit(held_remove(h, id) == -EACCES && held_make(h, "new") == made ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_held(h, id));
+}
+
+/* If the oldest one cannot be removed, there is no room. */
+static void test_not_removable(void **state)
+{
+	const struct held *h = *state;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(held_make(h, "a"), 0);
+	make_file(h, "a", HELD_SHIPPED);
+	assert_int_equal(fchmod(h->dir, 0777), 0);
+	assert_int_equal(fchmodat(h->dir, "a", 0755, 0), 0);
+	expect_as_user(h, "a", -EACCES);
+	assert_int_equal(fchmodat(h->dir, "a", 0711, 0), 0); /* cannot be opened either */
+	expect_as_user(h, "a", -EACCES);
+	assert_int_equal(held_remove(h, "a"), 0);
+}
+
+/* A directory with room for one snapshot. */
+static int make_room(void **state)
+{
+	static struct held h = {.max_bytes = 4096, .max_us = UINT64_MAX};
+
+	snprintf(h.path, sizeof(h.path), "%s/room-XXXXXX", dir);
+	assert_non_null(mkdtemp(h.path));
+	h.dir = open(h.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	step_s = passed_s = 0;
+	*state = &h;
+	return h.dir < 0;
+}
+
+static int close_room(void **state)
+{
+	const struct held *h = *state;
+
+	return close(h->dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_future),
+		cmocka_unit_test_setup_teardown(test_room, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_not_removable, make_room, close_room),
 	};
 	int failed;
 

@@ -10,6 +10,7 @@ struct ky_arena;
 struct ky_names;
 struct ky_node;
 struct ky_short_head;
+struct ky_stream_class;
 
 /* --- what is shown: layout-show.c --- */
 

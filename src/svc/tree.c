@@ -43,10 +43,12 @@ static int remove_below(int fd)
 
 int ky_tree_remove(int parent, const char *name)
 {
-	int fd = openat(parent, name, DIR_FLAGS);
-	int ret = fd < 0 ? 0 : remove_below(fd);
+	int fd = openat(parent, name, DIR_FLAGS), ret;
 
-	if (!ret && fd >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	ret = remove_below(fd);
+	if (!ret && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		ret = -errno;
 	return ret;
 }

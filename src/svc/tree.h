@@ -9,8 +9,8 @@
 #include "base/util.h"
 
 /*
- * Removes it; others may be doing so too. Continues after errors. Returns 0, also if there is none,
- * or the first -errno.
+ * Removes it; others may be doing so too. Continues after errors. Returns 0, also if there is no
+ * directory of this name, or the first -errno.
  */
 int ky_tree_remove(int parent, const char *name);
 /* Returns the bytes that its files take of the disk; 0 if there is none. */
