@@ -43,7 +43,7 @@ static int read_file(int dir, const char *name, size_t most, uint8_t **ret_bytes
 	struct stat st;
 	uint8_t *bytes;
 	size_t n = 0;
-	ssize_t r;
+	ssize_t r = 0;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fd < 0 ? fd : -errno;
@@ -54,6 +54,11 @@ static int read_file(int dir, const char *name, size_t most, uint8_t **ret_bytes
 		return -ENOMEM;
 	while (n < (size_t)st.st_size && (r = read(fd, bytes + n, (size_t)st.st_size - n)) > 0)
 		n += (size_t)r;
+	if (r < 0) {
+		r = -errno;
+		free(bytes);
+		return (int)r;
+	}
 	bytes[n] = 0;
 	*ret_bytes = bytes;
 	*ret_size = n;

@@ -485,6 +485,17 @@ def test_cut_off(k):
             shutil.rmtree(out, ignore_errors=True)
 
 
+def test_read_errors(k):
+    """A file that cannot be read is not taken for a shorter one: a later attempt recovers all."""
+    kymotest.need_program("strace", "strace")
+    shm, _ = left_behind(k)
+    for path in (shm / "session", *(shm / "metadata").iterdir()):
+        wrap = ["strace", "-f", "-q", "-o", "/dev/null", "-P", path, "-e", "inject=read:error=EIO"]
+        done = k.run([*wrap, kymotest.CLI, "recover", shm], status=1)
+        check("Input/output error" in done.stderr, f"{path}: {done.stderr}")
+    equal(recover(k, shm)["recovered"], 200, "recovered events")
+
+
 def pretend(copy):
     """Makes a copy of a session's directory look like the directory itself."""
     st = (copy / "memory").stat()
