@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/daemon.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/small-file.h"
 #include "sessiond/control/client.h"
 #include "sessiond/journal.h"
 #include "sessiond/model/lost.h"
@@ -377,11 +377,7 @@ static void serve_peers(struct op *op, int status, const char *message)
 /* The file's first line; "" where it cannot be read. */
 static void read_line(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
+	ky_read_text(AT_FDCWD, path, buf, size);
 	buf[strcspn(buf, "\n")] = '\0';
 }
 

@@ -447,13 +447,11 @@ static uint32_t last_of_list(const char *list)
 uint32_t possible_cpus(void)
 {
 	unsigned long mask[CPUS_MAX / 8 / sizeof(long)];
-	char list[1024] = "";
+	char list[1024];
 	long mask_bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
-	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, list, sizeof(list) - 1);
+	ssize_t n = ky_read_text(AT_FDCWD, "/sys/devices/system/cpu/possible", list, sizeof(list));
 	uint32_t cpus = n > 0 ? last_of_list(list) : 1;
 
-	ky_close(fd);
 	/* Not even the calling thread's own CPUs are within what /sys says: believe the mask. */
 	for (long i = 0; i < mask_bytes * 8; i++)
 		if (mask[(size_t)i / (8 * sizeof(long))] >> ((size_t)i % (8 * sizeof(long))) & 1)
