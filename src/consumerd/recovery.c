@@ -34,7 +34,7 @@ struct recovered {
 	struct ky_cons_stats before, after;
 };
 
-/* ---- reading the directory ---- */
+/* --- reading the directory --- */
 
 /* Reads a whole file of at most `most` bytes, and adds a NUL. The caller frees *ret_bytes. */
 static int read_file(int dir, const char *name, size_t most, uint8_t **ret_bytes, size_t *ret_size)
@@ -193,7 +193,7 @@ static int open_positions(const struct recovery *r, const struct ky_cons_ring_se
 	return -EBADMSG;
 }
 
-/* ---- following the requests ---- */
+/* --- following the requests --- */
 
 static void leave_out(struct recovery *r, uint32_t set, const char *what, int error)
 {
@@ -413,7 +413,7 @@ static void add_up(const struct recovery *r, struct ky_cons_stats *stats)
 		stream_set_add_stats(set, stats);
 }
 
-/* ---- the result ---- */
+/* --- the result --- */
 
 /* Prints one line, which `kymo recover` parses. */
 static void print_result(const struct recovery *r, const struct recovered *n)

@@ -27,7 +27,7 @@ static const struct ky_filter_node *node_of(const struct translation *t, unsigne
 	return &t->tree.nodes[i];
 }
 
-/* ---- operands ---- */
+/* --- operands --- */
 
 /* An integer of the kernel's record. */
 struct number {
@@ -119,7 +119,7 @@ static void put_constant(struct ky_buf *b, __int128 v)
 		ky_buf_printf(b, "%" PRIu64, (uint64_t)v);
 }
 
-/* ---- conditions ---- */
+/* --- conditions --- */
 
 static const char *comparison_text(uint8_t op, bool swapped)
 {
@@ -311,7 +311,7 @@ static enum extent put_condition(const struct translation *t, struct ky_buf *b, 
 	}
 }
 
-/* ---- for users ---- */
+/* --- for users --- */
 
 static const char *operator_text(uint8_t op)
 {
@@ -391,7 +391,7 @@ static void put_rest(const struct translation *t, struct ky_buf *b, unsigned i)
 	put_expression(t, b, i, node_of(t, i)->op != KY_OP_OR || i == t->tree.n_nodes - 1);
 }
 
-/* ---- all filters of an event ---- */
+/* --- all filters of an event --- */
 
 /* Adds one filter to the two texts. Returns what the kernel decides of it. */
 static enum extent add_filter(struct translation *t, const struct ky_buf *program,

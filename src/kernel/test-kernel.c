@@ -247,7 +247,7 @@ static void test_names(void **state)
 	assert_int_equal(ky_kernel_fixed_id("sched_process_fork"), UINT32_MAX);
 }
 
-/* ---- sub-buffers ---- */
+/* --- sub-buffers --- */
 
 static uint8_t page[PAGE + KY_KERNEL_BEHIND], out[65536 + 64];
 static uint32_t page_len;

@@ -21,7 +21,7 @@ static struct {
 	struct ky_kwalk behind; /* of the records that wait: the sub-buffer that follows */
 } current;
 
-/* ---- kinds ---- */
+/* --- kinds --- */
 
 /* Returns false if the step reads behind the data that is there for certain. */
 static bool check_step(struct ky_kkind *k, const struct ky_kstep *s, uint32_t written)
@@ -211,7 +211,7 @@ void ky_ktranscoder_deinit(struct ky_ktranscoder *t)
 	free(t->kinds);
 }
 
-/* ---- contexts ---- */
+/* --- contexts --- */
 
 static int32_t thread_of(const uint8_t *data, uint32_t offset)
 {
@@ -281,7 +281,7 @@ bool ky_ktranscode_find_context(const char *name, struct ky_filter_context *ret)
 	return false;
 }
 
-/* ---- steps ---- */
+/* --- steps --- */
 
 static inline uint8_t *put_head(uint8_t *out, struct ky_kplace *place, uint32_t id, uint64_t clock)
 {

@@ -68,7 +68,7 @@ static bool is_removed(bool had_link, int fd)
 	return had_link && fd >= 0 && !has_link(fd);
 }
 
-/* ---- the directory ---- */
+/* --- the directory --- */
 
 static struct files *files_of(const struct sink *sink)
 {
@@ -124,7 +124,7 @@ struct sink *files_sink_new(int root_fd)
 	return &files->sink;
 }
 
-/* ---- a trace ---- */
+/* --- a trace --- */
 
 static struct trace_files *trace_of(struct sink_trace *trace)
 {
@@ -223,7 +223,7 @@ static void files_cut_metadata(struct sink_trace *trace, uint64_t size)
 		return;
 }
 
-/* ---- a stream ---- */
+/* --- a stream --- */
 
 static struct file_stream *stream_of(struct sink_stream *s)
 {

@@ -51,7 +51,7 @@ static struct ftrace *ftrace_of_cpu(const struct cpu *c)
 	return ftrace_of_once(c->once.set);
 }
 
-/* ---- reading and transcoding ---- */
+/* --- reading and transcoding --- */
 
 static struct once_cpu *ftrace_cpu(struct once_set *s, uint32_t i)
 {
@@ -211,7 +211,7 @@ static uint64_t ftrace_count_lost(struct once_cpu *once)
 	       find_count(text, "\ndropped events: ");
 }
 
-/* ---- limits of a snapshot ---- */
+/* --- limits of a snapshot --- */
 
 /* Finds out what will become of a page of the copy: makes its records, and forgets them. */
 static void measure_page(struct cpu *c, uint32_t i, struct ky_kplace *place, uint8_t *out)
@@ -270,7 +270,7 @@ static uint64_t ftrace_leave_out(struct once_cpu *once, uint64_t ts)
 	return n;
 }
 
-/* ---- the set ---- */
+/* --- the set --- */
 
 static void ftrace_free(struct once_set *s)
 {
@@ -416,7 +416,7 @@ int ftrace_add_cpu(struct source_set *set, uint32_t cpu, const int fds[3])
 	return 0;
 }
 
-/* ---- the state dump ---- */
+/* --- the state dump --- */
 
 /* Appends the records of a part to the CPU's block. Returns the place behind them, or NULL. */
 static uint8_t *put_dump(uint8_t *out, struct ky_kplace *place, const struct ky_cons_kernel_dump *m)

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* ---- the memory of a CPU ---- */
+/* --- the memory of a CPU --- */
 
 void once_publish(struct once_cpu *c, const struct ky_kernel_slot *slot)
 {
@@ -54,7 +54,7 @@ void once_end_block(const struct once_cpu *c, struct ky_kernel_slot *slot)
 	slot->pos = next_block(slot->pos);
 }
 
-/* ---- transcoding ---- */
+/* --- transcoding --- */
 
 void once_load_place(struct ky_kplace *place, const struct ky_kernel_slot *slot)
 {
@@ -106,7 +106,7 @@ void once_enter_page(struct once_cpu *c, uint32_t at, uint64_t clock, uint64_t n
 	once_publish(c, &slot);
 }
 
-/* ---- a source ---- */
+/* --- a source --- */
 
 /* Nothing is lost from a copy, for a snapshot. */
 static void read_losses(struct once_cpu *c)
@@ -242,7 +242,7 @@ static const struct source_ops once_ops = {
 	.leave_out = once_leave_out,
 };
 
-/* ---- the set ---- */
+/* --- the set --- */
 
 void once_free(struct source_set *set)
 {

@@ -45,7 +45,7 @@ static struct once_cpu *perf_cpu(struct once_set *s, uint32_t i)
 	return &perf_of(s)->cpus[i].once;
 }
 
-/* ---- reading ---- */
+/* --- reading --- */
 
 /* Copies from the ring, whose end continues at its begin. */
 static void copy_out(const struct perf *p, const struct cpu *c, uint64_t at, void *to, size_t len)
@@ -156,7 +156,7 @@ static uint64_t perf_count_lost(struct once_cpu *once)
 	return c->fd >= 0 && read(c->fd, values, sizeof(values)) == sizeof(values) ? values[1] : 0;
 }
 
-/* ---- the set ---- */
+/* --- the set --- */
 
 static void perf_free(struct once_set *s)
 {

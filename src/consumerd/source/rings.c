@@ -38,7 +38,7 @@ static struct ring *ring_of(struct source *s)
 	return ky_container_of(s, struct ring, source);
 }
 
-/* ---- one ring ---- */
+/* --- one ring --- */
 
 static struct source_mark drain_mark(const struct ky_drain *d)
 {
@@ -253,7 +253,7 @@ static const struct source_ops ring_ops = {
 	.abandon = ring_abandon,
 };
 
-/* ---- the set ---- */
+/* --- the set --- */
 
 static struct rings *rings_of(const struct source_set *set)
 {

@@ -250,7 +250,7 @@ static uint64_t count_wrong(const struct ky_drain_piece *piece, uint64_t *next, 
 	return wrong + (p != end) + (n != piece->n_events);
 }
 
-/* ---- exactly once ---- */
+/* --- exactly once --- */
 
 static void store_mark(struct shared *sh, const struct source_mark *mark)
 {
@@ -354,7 +354,7 @@ static void test_full(void **state)
 	close(memory);
 }
 
-/* ---- losses ---- */
+/* --- losses --- */
 
 /* A ring that nobody reads for a while: recorded + discarded = emitted. */
 static void test_losses(void **state)
@@ -400,7 +400,7 @@ static int make_overwrite(void **state)
 	return make_instance(state);
 }
 
-/* ---- snapshots ---- */
+/* --- snapshots --- */
 
 /* Leaves the older half of a copy out, as the consumer does. Returns the bytes that may be left. */
 static uint64_t leave_half_out(struct source *s)

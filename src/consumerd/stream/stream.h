@@ -95,7 +95,7 @@ uint64_t stream_count_unreported(const struct stream *s);
 /* Reports n losses of other streams, too. Returns 0, or -errno if there is no room. */
 int stream_report_for_others(struct stream *s, uint64_t n);
 
-/* ---- between stream.c and stream-chunk.c ---- */
+/* --- between stream.c and stream-chunk.c --- */
 
 /* Returns the number of the next packet in the chunk. */
 uint64_t stream_seq_num(const struct stream *s);

@@ -15,7 +15,7 @@
 #define RECORDS_MAX 1000
 #define ERROR	    (-ENOSPC)
 
-/* ---- the source: after a read, its records exist only in `buffer` ---- */
+/* --- the source: after a read, its records exist only in `buffer` --- */
 
 struct pipe_source {
 	struct source source;
@@ -71,7 +71,7 @@ static void pipe_take(struct source *s, const struct source_mark *to)
 
 static const struct source_ops pipe_ops = {.look = pipe_look, .next = pipe_next, .take = pipe_take};
 
-/* ---- the sink ---- */
+/* --- the sink --- */
 
 static struct {
 	struct sink_stream stream;
@@ -135,7 +135,7 @@ static const struct sink_ops out_ops = {.keeps = true,
 	.begin_file = out_begin_file,
 	.close_stream = out_close_stream};
 
-/* ---- the tests ---- */
+/* --- the tests --- */
 
 static struct ky_resume_stream memory;
 static struct pipe_source in;
@@ -288,7 +288,7 @@ static void test_counted_only(void **state)
 	stream_deinit(&stream);
 }
 
-/* ---- sets of two streams ---- */
+/* --- sets of two streams --- */
 
 static struct {
 	struct pipe_source pipes[2];

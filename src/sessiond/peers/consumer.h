@@ -166,7 +166,7 @@ bool consumer_is_stuck(const struct consumer *c);
  */
 void consumer_put_silence(const struct consumer *c, struct ky_buf *to);
 
-/* ---- between consumer.c and consumer-replies.c ---- */
+/* --- between consumer.c and consumer-replies.c --- */
 
 /* Handles a message of the consumer. Returns 0 or -errno; then its connection is to be closed. */
 int consumer_handle(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds);

@@ -64,7 +64,7 @@ static bool parse_place(struct target *t, const char *place)
 		       (int)sizeof(t->provider);
 }
 
-/* ---- in the child ---- */
+/* --- in the child --- */
 
 static void __attribute__((noreturn)) end_with_error(int socket, const char *text)
 {
@@ -137,7 +137,7 @@ run_child(int socket, const struct ky_peer *peer, const struct target *t)
 	_exit(0);
 }
 
-/* ---- in the daemon ---- */
+/* --- in the daemon --- */
 
 /* The child's line: a suffix of the name, a space, offset and arguments. */
 static bool put_line(struct ky_buf *lines, const struct target *t, const char *name,
