@@ -121,7 +121,7 @@ static char *make_path(const char *dir, const struct ky_tables *t, size_t table)
 	size_t len = KY_MIN(strlen(name), (size_t)MAX_NAME);
 	char *path, *p;
 
-	if (asprintf(&path, "%s/%.*s%s.csv", dir, (int)len, name, "") < 0)
+	if (asprintf(&path, "%s/%.*s.csv", dir, (int)len, name) < 0)
 		return NULL;
 	for (p = path + strlen(dir) + 1; *p; p++)
 		if (*p == '/' || (unsigned char)*p < ' ' || *p == 0x7f)

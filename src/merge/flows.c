@@ -92,7 +92,7 @@ static void add_bounds(
 
 static void add_all_bounds(struct flows *f, struct sights *s, bool calls)
 {
-	const struct sight *v = s->all.v, *last = v + s->all.n;
+	const struct sight *v = s->all.v, *last;
 
 	unite(s);
 	last = v + s->all.n;
