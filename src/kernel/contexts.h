@@ -17,13 +17,13 @@ enum ky_kcontext {
 	KY_KCTX_CALLSTACK_USER = 71,
 };
 
-/* In the order of their numbers; ends with a row without name. */
 /*
  * Frames of a stack: its addresses, innermost first, and zeros. babeltrace2 2.0 cannot read
  * sequences in contexts.
  */
 #define KY_KSTACK_FRAMES 16
 
+/* In the order of their numbers; ends with a row without name. */
 extern const struct ky_ctx_type ky_kcontext_types[];
 
 /* Returns the row of the context that users call so, or NULL. */

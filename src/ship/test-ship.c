@@ -904,7 +904,6 @@ static void test_packer(void **state)
 	packer_deinit(&p);
 }
 
-/* A receiver knows beforehand how many bytes a segment becomes. */
 /* Returns how many files, each in a directory of its own, the receiver accepts now. */
 static unsigned n_accepted(const char *far, unsigned first)
 {
@@ -971,6 +970,7 @@ static void test_files_of_no_trace(void **state)
 	free_trace(&m);
 }
 
+/* A receiver knows beforehand how many bytes a segment becomes. */
 static void test_hostile_packed(void **state)
 {
 	char far[128], path[256], zeros[4096] = "";
