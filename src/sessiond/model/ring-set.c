@@ -74,8 +74,8 @@ static struct ring_set *ring_set_new(
 static bool is_of_kind(const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode,
 	enum ring_room room)
 {
-	return set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
-	       set->mode == mode && set->room == room;
+	return set->uid == uid && set->abi_bits == abi_bits && set->mode == mode &&
+	       set->room == room;
 }
 
 static void retire_set(struct ring_set *set)
@@ -89,7 +89,7 @@ struct ring_set *ring_set_get(
 {
 	struct ring_set *set;
 
-	ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (set, &c->kinds, group)
 		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode, room))
 			return set;
 	set = ring_set_new(c, uid, abi_bits, mode, room);
@@ -115,7 +115,7 @@ void ring_set_replace(struct ring_set *set)
 	struct ring_set *other;
 	unsigned n = 0;
 
-	ky_list_foreach (other, &set->channel->sets, node)
+	ky_list_foreach (other, &set->channel->kinds, group)
 		n += other->replaced && !other->written &&
 		     is_of_kind(other, set->uid, set->abi_bits, set->mode, set->room);
 	if (n < REPLACED_MAX)
@@ -678,6 +678,8 @@ static bool is_kind_of_others(const struct ring_set *set)
 {
 	const struct ring_set *other;
 
+	if (ring_set_is_own(set))
+		return false;
 	ky_list_foreach (other, &set->channel->sets, node)
 		if (other != set && other->kind == set)
 			return true;
