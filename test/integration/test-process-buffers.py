@@ -177,7 +177,7 @@ def test_no_descriptors_left(k, n=41):
     k.kymo("enable-channel", "-s", "s", "second", *small)
     k.kymo("enable-event", "-s", "s", "-c", "second", "emit:*")
     said = k.kymo("status", "s").stdout
-    check("channel 'second': cannot record" in said and "Too many open files" in said, said)
+    check("channel 'second': cannot record" in said and "Too many open files" in said and "ulimit -n" in said, said)
     for app in apps:
         k.let_go(app)
         k.read_until(app, "done")

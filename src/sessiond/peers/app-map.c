@@ -136,6 +136,15 @@ static void log_conflict(const struct channel *c, struct set_event *e)
 	e->logged = true;
 }
 
+static const char *remedy(int ret)
+{
+	if (ret == -EFBIG)
+		return ": raise the session daemon's limit of the size of files (ulimit -f)";
+	if (ret == -EMFILE)
+		return ": some applications are not recorded, nor counted: raise the session daemon's limit of open files (ulimit -n), or let applications share buffers (--buffers=cpu)";
+	return "";
+}
+
 /* An event, or all that the program has, cannot be recorded; ret: why. */
 static void report_failure(const struct app_set *as, const struct event_desc *d, int ret)
 {
@@ -158,10 +167,7 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			c->name, d->name, DEFINITIONS_MAX);
 	else
 		session_notice(c->session, "channel '%s': cannot record '%s': %s%s", c->name,
-			d->name, strerror(-ret),
-			ret == -EFBIG
-				? ": raise the session daemon's limit of the size of files (ulimit -f)"
-				: "");
+			d->name, strerror(-ret), remedy(ret));
 }
 
 /*
