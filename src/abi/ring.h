@@ -77,7 +77,8 @@ enum ky_clock {
 enum ky_lost {
 	KY_LOST_FULL = 0,    /* no free block */
 	KY_LOST_TOO_BIG = 1, /* larger than a block holds */
-	KY_LOST_STUCK = 2,   /* the sequence was aborted too often (a debugger's single steps) */
+	/* too many attempts failed: a debugger's single steps, or a program writes into the ring */
+	KY_LOST_STUCK = 2,
 	KY_LOST_REFUSED = 3, /* its definition or its contexts cannot be recorded */
 	KY_LOST_NO_SLOT = 4, /* other threads own all rings */
 	KY_LOST_REASONS = 5,
