@@ -164,6 +164,7 @@ static void add_affix(struct ky_search *w, const struct ky_column *c, const stru
 	ky_affix_put(&b, w->x, &v->is);
 	condition.n_brief = b.len;
 	condition.contrast = ky_search_contrast(w, v->affected, v->typical);
+	condition.part = (double)v->affected / (double)w->f->affected.n;
 	ky_search_put_counts(&b, w, v->affected, v->typical);
 	ky_search_add(w, condition, &b);
 }

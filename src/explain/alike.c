@@ -77,6 +77,7 @@ static void add_alike(struct ky_search *w, const struct ky_column *c, const stru
 	struct ky_buf b = {0};
 
 	condition.contrast = ky_search_contrast(w, affected, typical);
+	condition.part = (double)affected / (double)w->f->affected.n;
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
 	ky_buf_puts(&b, l->is_same ? " = " : " ≠ ");

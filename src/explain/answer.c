@@ -11,6 +11,7 @@
 
 #define MAX_PASSED .1  /* part of typical time, in a place that is a cause */
 #define MIN_PLACE  .33 /* part of the extra time, in a mere place that is a cause in part */
+#define MIN_ALL	   .8  /* of the affected instances, that a condition is said to be of */
 #define MIN_TIMES  8   /* slow instances that may come at certain times */
 
 double ky_answer_share(const struct ky_difference *d)
@@ -113,6 +114,14 @@ static void put_brief(struct ky_buf *b, const struct ky_condition *c, const char
 	ky_buf_printf(b, "%s%.*s", before, (int)c->n_brief, c->text);
 }
 
+/* Whether a part of the affected instances lacks the condition, and nothing is known of these. */
+static bool is_of_some(const struct ky_finding *f)
+{
+	const struct ky_condition *c = f->conditions.v;
+
+	return c->part > 0 && c->part < MIN_ALL && !f->other.text && !strncmp(c->text, "when ", 5);
+}
+
 /* With the best condition; and company, which is more of a reason than a position. */
 static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 {
@@ -130,7 +139,7 @@ static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 			return;
 		}
 	}
-	put_brief(b, best, " — ");
+	put_brief(b, best, is_of_some(f) ? " — mostly " : " — ");
 	if (f->other.text)
 		put_brief(b, &f->other, ", or ");
 }

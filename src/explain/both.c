@@ -176,7 +176,8 @@ static void add_together(struct ky_search *w, const struct bits *bits)
 	struct ky_condition c = {.p = ky_stats_fisher(t->affected, w->f->affected.n, t->typical,
 					 w->d->group->n_typical),
 		.explained = t->explained,
-		.contrast = ky_search_contrast(w, t->affected, t->typical)};
+		.contrast = ky_search_contrast(w, t->affected, t->typical),
+		.part = (double)t->affected / (double)w->f->affected.n};
 	struct ky_buf b = {0};
 
 	for (size_t k = 0; k < w->n_predicates; k++) {

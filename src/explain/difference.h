@@ -45,6 +45,7 @@ struct ky_condition {
 	double explained; /* part of the finding's excess */
 	double by_means;  /* likewise, predicted by means alone */
 	double contrast;  /* how much more frequent it is in affected instances: 0 .. 1 */
+	double part;	  /* of the affected instances that have it; 0: not counted */
 	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: pattern of times */
 	enum {
 		KY_ABOUT_FIELD,

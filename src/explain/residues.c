@@ -114,6 +114,7 @@ static int add_likeness(
 	if (condition.explained < .25)
 		return w->error;
 	condition.contrast = LESS * l->contrast;
+	condition.part = (double)l->affected / (double)w->f->affected.n;
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
 	ky_likeness_put(&b, &l->is);

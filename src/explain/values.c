@@ -366,6 +366,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 		ky_buf_puts(&b, ", known at the end only");
 	condition.n_brief = b.len;
 	condition.contrast *= ky_search_contrast(w, p->affected, p->typical);
+	condition.part = (double)p->affected / (double)w->f->affected.n;
 	/* Something else that comes says less than what is known of the instance. */
 	if (is_presence && w->f->kind != KY_FINDING_LONGER)
 		condition.contrast *= .8;

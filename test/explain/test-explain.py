@@ -2179,6 +2179,14 @@ def test_part_that_is_alike():
         assert text in first and "100 %" not in first, first
 
 
+def test_condition_of_most():
+    """Of a third of the slow ones, nothing is known: the sentence is not about all."""
+    def work(p, i, f):
+        p.spend(900 if f["tenant"] == "x" or p.r.random() < .03 else 30)
+    check(Program(414, n=1500).make(work, lambda p, i: {"tenant": "x" if p.r.random() < .06 else p.r.choice("abcd")}),
+          ' — mostly when tenant = "x" (100 %')
+
+
 def test_part_of_two():
     """A value and a range select the part together; neither does alone."""
     def work(p, i, f):
