@@ -57,6 +57,7 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 	struct ky_frame f = {.name = e->class->base,
 		.begin_ns = e->ns,
 		.is_pair = e->kind == KY_EVENT_PAIR_ENTRY,
+		.is_of_kernel = e->class->is_kernel,
 		.n_outer = t->outer.n};
 	struct ky_window *w = f.is_pair ? NULL : begins_window(a, t, e);
 

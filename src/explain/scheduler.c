@@ -77,14 +77,19 @@ static bool is_soft(const struct ky_frame *f, const struct ky_texts *names)
 	return f->is_pair && !strcmp(ky_texts_get(names, f->name), "softirq");
 }
 
+/* A call of the kernel; --pair may have made a span of its events. */
+static bool is_call(const struct ky_frame *f, const struct ky_texts *names)
+{
+	return (f->is_pair || f->is_of_kernel) && !is_hard(f, names) && !is_soft(f, names);
+}
+
 void ky_scheduler_raise(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
 	const struct ky_frame *f = t->stack.n ? &t->stack.v[t->stack.n - 1] : NULL;
 	int64_t vec = ky_source_number(e, KY_FIELD_VEC, -1);
 
-	if (f && f->is_pair && !is_hard(f, &a->x->names) && !is_soft(f, &a->x->names) &&
-		(vec == NET_TX || vec == NET_RX))
+	if (f && is_call(f, &a->x->names) && (vec == NET_TX || vec == NET_RX))
 		t->net_raise_ns = e->ns;
 }
 
@@ -102,8 +107,7 @@ static bool is_interrupted(
 		return ky_source_number(e, KY_FIELD_IN_INTERRUPT, 0);
 	if (!f || !is_soft(f, names))
 		return f && is_hard(f, names);
-	return t->stack.n < 2 || !f[-1].is_pair || is_hard(&f[-1], names) ||
-	       t->net_raise_ns < f[-1].begin_ns;
+	return t->stack.n < 2 || !is_call(&f[-1], names) || t->net_raise_ns < f[-1].begin_ns;
 }
 
 /*

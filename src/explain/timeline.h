@@ -27,6 +27,7 @@ struct ky_frame {
 	uint32_t name;	/* of the span; LOCK: 0 */
 	uint32_t doing; /* PAIR: with the span around it, "db:query;read()"; others: name */
 	bool is_lock, is_pair, is_interrupt;
+	bool is_of_kernel; /* a call of the kernel, or two of its events that --pair names */
 	int64_t begin_ns;
 	struct ky_cut cut;	/* INTERRUPT */
 	size_t n_outer;		/* length of ky_timeline.outer below it */

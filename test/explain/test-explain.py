@@ -1194,7 +1194,11 @@ def test_woken_by_the_network():
         p.other_switch(end + 4000, 12, 820, 0, 1)
     for is_hard, expected in ((False, "until thread 820 (server) wakes it, which is in db:join meanwhile"),
                               (True, "for a timer, the network or another device — while thread 820 (server) is in db:join (")):
-        check(make_poll(71, woken), "it waits in shop:checkout;poll() " + expected)
+        path = make_poll(71, woken)
+        check(path, "it waits in shop:checkout;poll() " + expected)
+        if not is_hard:                                     # --pair may make another span of the call
+            first = kymo("explain", path, "--span=shop:checkout", "--pair=syscall_entry_write..syscall_exit_write")
+            assert expected in first, first
 
 
 def wait_in_call(p, name, us, waker=None):
