@@ -223,6 +223,15 @@ static void put_others(
 	}
 }
 
+/* Calls of libraries are explained only if no span of the program has enough instances. */
+static void put_pair(struct ky_buf *b, const struct ky_span_name *chosen)
+{
+	if (ky_source_is_library(chosen->name))
+		ky_buf_printf(b,
+			"%sNo span of the program ended %d times: --pair=A..B takes two events of a thread as one",
+			b->len ? ". " : "", KY_MIN_INSTANCES);
+}
+
 /* Adds the functions that were entered and left. */
 static int add_calls(struct ky_spans *spans, struct ky_source *source, const struct ky_texts *names)
 {
@@ -250,7 +259,8 @@ static int add_calls(struct ky_spans *spans, struct ky_source *source, const str
 
 /*
  * Chooses the span to explain if none is asked for. ret_name: the caller frees it; NULL: there is
- * no span. others: gets a line about the choice if there is more than one. 0 or a negative errno.
+ * no span. others: gets a line about the choice if there is more than one, or it is a library's.
+ * 0 or a negative errno.
  */
 static int choose_span(const struct ky_explain_question *q, char **ret_name, struct ky_buf *others)
 {
@@ -280,6 +290,8 @@ static int choose_span(const struct ky_explain_question *q, char **ret_name, str
 		n += spans.by_total[i]->ns.n > 0;
 	if (n > 1)
 		put_others(others, &spans, worst);
+	if (worst)
+		put_pair(others, worst);
 	*ret_name = worst ? strndup(worst->name, worst->name_len) : NULL;
 	if (worst && !*ret_name)
 		r = -ENOMEM;

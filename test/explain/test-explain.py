@@ -2838,7 +2838,9 @@ def test_without_span():
         idle.end("pthread:cond_wait", status=0)
     assert json.loads(kymo("explain", new_trace(idle.events), "--json"))["span"] == "shop:checkout"
     few = kymo("explain", Program(53, n=5, threads=1).make(noise)).splitlines()
-    assert "5 instances are too few" in few[0], few
+    assert "5 instances are too few" in few[0] and "--pair" not in few[-1], few
+    calls = kymo("explain", new_trace([e for e in idle.events if e.name.startswith("pthread:")])).splitlines()
+    assert calls[-1] == "No span of the program ended 20 times: --pair=A..B takes two events of a thread as one", calls
 
 
 def test_functions():
