@@ -10,11 +10,14 @@
 #define MIN_BETTER    .2 /* more than a field alone explains, or one property less */
 #define MAX_TOGETHER  3
 
-/* Threads and positions belong to one program run; what is known later may follow from the time. */
+/*
+ * Threads and positions belong to one program run; what is known later may follow from the time.
+ * The begin of a span inside is known before the time that passes in it.
+ */
 static bool is_known_before(const struct ky_column *c)
 {
 	return c->key.kind <= KY_TRAIT_COUNTER || c->key.kind == KY_TRAIT_CONTEXT ||
-	       c->key.kind == KY_TRAIT_CALLER;
+	       c->key.kind == KY_TRAIT_CALLER || c->key.kind == KY_TRAIT_CALL;
 }
 
 void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p,

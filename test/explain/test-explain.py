@@ -224,6 +224,17 @@ def test_properties_together():
                              "format": p.r.choice(["pdf", "csv", "xml"])}, 'when region = "eu" and tier = "free" and format = "pdf"')
 
 
+def test_together_with_a_call():
+    """A field of the begin, and one of the begin of a span inside."""
+    def work(p, i, f):
+        shard = p.r.randrange(16)
+        p.begin("db:query", shard=shard)
+        p.spend(900 if f["tenant"] == "t7" and shard >= 8 else 30)
+        p.end("db:query")
+    check(Program(415, n=1500).make(work, lambda p, i: {"tenant": "t%d" % p.r.randrange(20)}),
+          'when tenant = "t7" and shard of db:query ≥ 8 (')
+
+
 def test_effect():
     """Fields of the end follow from the time: the begin says nearly as much, and is the reason."""
     class Reports(Program):
