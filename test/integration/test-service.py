@@ -121,7 +121,7 @@ def test_units(k):
     for path in ("kymo-sessiond.service.in", "user/kymo-sessiond.service.in"):
         lines = (SOURCE / "data" / path).read_text().splitlines()
         for wanted in ("Type=notify", "KillMode=process", "KillSignal=SIGTERM", "RestartKillSignal=SIGUSR2", "Restart=on-failure",
-            "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=restart", 'ExecStart="@bindir@/kymo-sessiond" --take-over'):
+            "RuntimeDirectory=kymo", "RuntimeDirectoryPreserve=yes", 'ExecStart="@bindir@/kymo-sessiond" --take-over'):
             check(wanted in lines, f"{path}: {wanted} is missing")
         check("AF_INET" in unit_words(lines, "RestrictAddressFamilies"), f"{path}: kymo-agentd cannot listen")
         # without it, /proc/kallsyms shows root no address; ProtectKernelLogs= removes it
