@@ -176,11 +176,15 @@ def test_sdt(k):
     track(k, app)
     k.kymo("start")
     equal(go(k, app), N, "semaphore while recording")
+    k.kymo("stop")
+    wait_for(lambda: go(k, app) == 0, "the semaphore of a stopped session to be 0")
+    k.kymo("start")
+    equal(go(k, app), N, "semaphore while recording again")
     k.kymo("destroy")
     equal(go(k, app), 0, "semaphore after the session")
     k.finish(app)
     values = [re.search(r"a1 = (\d+), a2 = (-?\d+)$", fields) for _, fields in events(out, "probed_step")]
-    equal([(int(m[1]), int(m[2])) for m in values], [(i, -i) for i in range(N)], "arguments")
+    equal([(int(m[1]), int(m[2])) for m in values], [(i, -i) for i in range(N)] * 2, "arguments")
 
 
 def test_record(k):

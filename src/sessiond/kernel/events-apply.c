@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Enables and disables the events of a kernel channel in tracefs, as its rules want. */
+#include "base/clock.h"
 #include "sessiond/kernel/events.h"
 #include "sessiond/kernel/probes.h"
 #include "svc/log.h"
@@ -131,6 +132,21 @@ void kernel_events_check_files(struct kernel_set *set)
 			session_notice(set->channel->session,
 				"channel '%s': %s is another file now, and probe '%s' is in the earlier one: enable a probe with another name for the new file",
 				set->channel->name, path, e->name);
+}
+
+bool kernel_events_rest(struct kernel_set *set, uint64_t until_ns)
+{
+	struct kernel_event *e;
+
+	ky_list_foreach (e, &set->events, node) {
+		if (!e->enabled)
+			continue;
+		if (ky_clock_ns(CLOCK_MONOTONIC) >= until_ns)
+			return false;
+		write_event(set, e, "enable", "0");
+		e->enabled = false;
+	}
+	return true;
 }
 
 void kernel_events_disable(struct kernel_set *set)

@@ -45,6 +45,11 @@ void kernel_events_apply(struct kernel_set *set);
 unsigned kernel_events_check(struct kernel_set *set);
 /* Reports probes of programs whose files were replaced. */
 void kernel_events_check_files(struct kernel_set *set);
+/*
+ * Disables all events in the kernel, until this time of CLOCK_MONOTONIC, so that they cost programs
+ * nothing. Returns whether none is left. kernel_events_apply() enables them again.
+ */
+bool kernel_events_rest(struct kernel_set *set, uint64_t until_ns);
 /* Disables in the kernel what no rule wants any more, so that it costs programs nothing. */
 void kernel_events_disable(struct kernel_set *set);
 /* Describes all events again, with the contexts that the channel has now. Returns 0 or -errno. */

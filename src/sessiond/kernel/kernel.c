@@ -29,6 +29,8 @@
 #define NEWTASK	      "events/task/task_newtask/"
 #define RENAME	      "events/task/task_rename/"
 #define THREADS_TRIES 8u
+#define REST_NS	      (100 * KY_NS_PER_MS)
+#define REST_PIECE_NS (50 * KY_NS_PER_MS)
 #define FIRST_SHORT   21u /* identifiers with short heads that no event always has */
 
 static struct kernel *kernel; /* of this process */
@@ -601,6 +603,30 @@ void kernel_dump_state(struct session *s)
 		}
 }
 
+static bool session_rests(struct session *s, uint64_t until_ns)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel && !c->kernel->recording && !kernel_events_rest(c->kernel, until_ns))
+			return false;
+	return true;
+}
+
+/* The kernel takes long to disable a probe, so others are served in between. */
+static void run_rest(struct ky_timer *t)
+{
+	const uint64_t until_ns = ky_clock_ns(CLOCK_MONOTONIC) + REST_PIECE_NS;
+	struct kernel *k = ky_container_of(t, struct kernel, rest);
+	struct session *s;
+
+	ky_list_foreach (s, &k->env->sessions, node)
+		if (s->state == SESSION_STOPPED && !session_rests(s, until_ns)) {
+			ky_timer_set(&k->env->loop, t, REST_NS);
+			return;
+		}
+}
+
 void kernel_stop(struct session *s)
 {
 	struct channel *c;
@@ -610,6 +636,8 @@ void kernel_stop(struct session *s)
 			set_stop(c->kernel);
 	if (s->samples)
 		samples_stop(s->samples);
+	if (session_has_kernel(s))
+		ky_timer_set(&kernel->env->loop, &kernel->rest, REST_NS);
 }
 
 /* --- the daemon's --- */
@@ -634,6 +662,7 @@ void kernel_init(struct kernel *k, struct env *e)
 	if (getrandom(&k->daemon, sizeof(k->daemon), 0) != sizeof(k->daemon))
 		k->daemon = (uint32_t)getpid();
 	removals_init(k);
+	ky_timer_init(&k->rest, run_rest);
 	k->observer = (struct observer){.session_freed = session_freed};
 	ky_list_append(&e->observers, &k->observer.node);
 	e->kernel = k;
@@ -646,6 +675,7 @@ void kernel_begin(struct kernel *k)
 
 void kernel_deinit(struct kernel *k)
 {
+	ky_timer_cancel(&k->rest);
 	removals_deinit(k);
 	tracefs_close(&k->fs);
 }

@@ -17,6 +17,7 @@ struct kernel {
 	struct observer observer;
 	struct ky_list removals; /* struct removal (removal.c) */
 	struct ky_timer removal_timer;
+	struct ky_timer rest; /* disables the events of stopped sessions */
 };
 
 /* Of a kernel channel; it is channel->kernel. */

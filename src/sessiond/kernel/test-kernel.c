@@ -31,6 +31,7 @@ char *__wrap_strdup(const char *s)
 static int setup(void **state)
 {
 	env_init(&env);
+	assert_int_equal(ky_loop_init(&env.loop), 0);
 	kernel_init(&kernel, &env);
 	session = (struct session){.env = &env, .name = (char *)"s", .state = SESSION_STARTED};
 	ky_list_init(&session.channels);
@@ -58,6 +59,7 @@ static int teardown(void **state)
 	}
 	tracker_deinit(&session.trackers[TRACK_PID]);
 	kernel_deinit(&kernel);
+	ky_loop_deinit(&env.loop);
 	return 0;
 }
 
