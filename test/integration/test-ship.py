@@ -287,7 +287,7 @@ def test_spool(k):
     equal(ship.returncode, 0, f"exit status: {said}")
     far = far_of(k) / trace.name
     equal(count(far), total, "events that arrived or were counted")
-    expired = int(re.search(r"(\d+) events expired", said).group(1))
+    expired = int(re.search(r"(\d+) events were removed", said).group(1))
     check(EVENTS < expired < total, f"{expired} of {total} events expired")
     check(used(trace) < limit / 4, f"{used(trace)} bytes are still here")
     check("is a spool" in k.kymo("stat", trace, status=None).stderr, "a reader is warned")
