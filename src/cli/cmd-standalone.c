@@ -197,6 +197,15 @@ static bool wait_unused(struct companion *c)
 	return status == 0;
 }
 
+/* Returns false if the directory was moved, removed or replaced meanwhile. */
+static bool is_in_place(const struct companion *c)
+{
+	struct stat there, ours;
+
+	return stat(c->output, &there) == 0 && fstat(c->dir, &ours) == 0 &&
+	       there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}
+
 static int record_until_unused(struct companion *c)
 {
 	int code = start_recording(c);
@@ -208,7 +217,7 @@ static int record_until_unused(struct companion *c)
 		is_complete = wait_unused(c);
 	}
 	private_daemon_end(&c->daemon);
-	if (c->is_new && is_complete)
+	if (c->is_new && is_complete && is_in_place(c))
 		rmdir(c->output); /* if nothing was recorded */
 	return code;
 }

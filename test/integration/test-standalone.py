@@ -141,6 +141,14 @@ def test_nothing_recorded(k):
     check(not trace.exists(), "an empty trace was left")
 
 
+def test_replaced(k):
+    """Another directory that is in the trace's place at the end stays."""
+    trace = prepare(k)
+    k.run(["sh", "-c", f"{APPS / 'emit'} -n 10 && mv {trace} {trace}-moved && mkdir {trace}"], env=to(trace, "no:thing"))
+    wait_gone(k)
+    check(trace.exists(), "a directory that the companion has not made was removed")
+
+
 def test_empty_directory(k):
     """A directory that exists already; one whose parents do not exist; and a relative path."""
     prepare(k)
