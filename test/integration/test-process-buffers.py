@@ -15,6 +15,7 @@ import threading
 import kymotest
 from emitcheck import SCALE, check_order, check_values, emitted
 from kymotest import check, check_counts, equal, wait_for
+from program import ask
 
 OWN = ("--buffers=process",)
 ROOMY = (*OWN, "--subbuf-size=1M", "--num-subbuf=4")
@@ -34,6 +35,9 @@ def owners(trace):
 def ring_set(k, session="s"):
     (found,) = k.kymo_json("status", session)["session"]["channels"][0]["ring_sets"]
     return found
+
+
+CHANNELS = 64  # of a session, as many as there may be
 
 
 def consumer(k):
@@ -162,6 +166,29 @@ def test_descriptors(k, n=12):
 
 
 @kymotest.without_sanitizers
+def test_sets_that_the_consumer_never_got(k):
+    """
+    The consumer is stopped while programs get more buffers than its socket has room for, and the
+    daemon is killed: kymo status says how many buffers are lost. No other event is missing.
+    """
+    k.start_daemon()
+    ask(k, "create", session="s", output=str(k.traces / "s"))
+    for i in range(CHANNELS):
+        ask(k, "enable-channel", session="s", channel=f"c{i}", buffers="process", **{"subbuf-size": 4096, "num-subbuf": 2})
+        ask(k, "enable-event", session="s", channel=f"c{i}", patterns=["emit:*"])
+    ask(k, "start", session="s")
+    stopped = consumer(k)
+    os.kill(stopped, signal.SIGSTOP)
+    for p in range(6):
+        k.app("emit", "-n", 10, "-p", p)
+    kill_daemon(k)
+    os.kill(stopped, signal.SIGCONT)
+    restart(k)
+    said = wait_for(lambda: re.search(r"(\d+) sets of buffers had not reached the consumer", k.kymo("status", "s", status=None).stdout), "the warning")
+    ask(k, "stop", session="s")
+    check_counts(k, k.traces / "s", 10 * (6 * CHANNELS - int(said.group(1))))
+
+
 def test_no_descriptors_left(k, n=41):
     """
     A second channel needs more descriptors than the daemon may have: its last sets are refused. The

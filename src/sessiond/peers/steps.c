@@ -96,11 +96,15 @@ static void finish_step(struct session *s, int error, const char *message)
 		session_destroy(s, NULL);
 }
 
-/* Keeps the ring sets of the registry that can be used, and frees the others. */
-static void settle_registry(struct session *s, struct registry *r)
+/*
+ * Keeps the ring sets of the registry that can be used, and frees the others. Returns how many the
+ * consumer should have had: it keeps each until the journal says that it was written.
+ */
+static unsigned settle_registry(struct session *s, struct registry *r)
 {
 	struct ring_set *set, *tmp;
 	struct channel *c;
+	unsigned n_missing = 0;
 
 	if (r->log_fd >= 0 && ring_set_mend(r) < 0)
 		ky_error("session '%s': cannot repair its metadata, which may be incomplete",
@@ -110,12 +114,14 @@ static void settle_registry(struct session *s, struct registry *r)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
 			if (set->registry == r && set->memory.rings_fd < 0 &&
 				(set->state >= SET_MADE || set->replaced || r->log_fd < 0)) {
+				n_missing += ring_set_is_made(set);
 				ring_memory_remove(s->shm_fd, set->number);
 				ring_set_set_apart(set); /* the journal says so, if it goes on */
 				(r->log_fd < 0 ? ring_set_free : ring_set_forget)(set);
 			}
 	if (r->log_fd < 0)
 		registry_free(r);
+	return n_missing;
 }
 
 /* Buffers of processes that have ended meanwhile. The list has the newest one first. */
@@ -186,10 +192,15 @@ static bool is_to_be_flushed(const struct session *s)
 void session_adopt(struct session *s)
 {
 	struct registry *r, *tmp;
+	unsigned n_missing = 0;
 
 	s->abandoned |= s->state == SESSION_ENDING;
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
-		settle_registry(s, r);
+		n_missing += settle_registry(s, r);
+	if (n_missing)
+		session_notice(s,
+			"%u sets of buffers had not reached the consumer when the session daemon ended: events in them are lost, and not counted",
+			n_missing);
 	settle_processes(s);
 	settle_withdrawn(s);
 	kernel_settle(s);
