@@ -4,6 +4,7 @@
 
 #define MAX_PICKED 3 /* values in one condition */
 #define USUAL	   .9
+#define MIN_AGAIN  5 /* instances whose values came before, to say that these are slow again */
 
 /* A value, and how often it comes. */
 struct value {
@@ -311,6 +312,57 @@ static bool has_picked(const void *arg, const struct ky_instance *i)
 	return fact && has_value(v->p, fact);
 }
 
+static int compare_facts(const void *a, const void *b)
+{
+	return ky_fact_compare(a, b);
+}
+
+/*
+ * Whether values that were slow when they came for the first time are slow again: rare values are
+ * often new, and may be slow for what they are. field: the key of the values.
+ */
+static bool is_slow_again(struct ky_search *w, uint32_t key, uint32_t field)
+{
+	struct ky_fact *facts = calloc(w->f->affected.n + 1, sizeof(*facts));
+	double ns = 0;
+	size_t n = 0, n_again = 0;
+
+	if (!facts)
+		w->error = -ENOMEM;
+	for (size_t i = 0; facts && i < w->f->affected.n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], field);
+
+		if (fact)
+			facts[n++] = *fact;
+	}
+	if (n)
+		qsort(facts, n, sizeof(*facts), compare_facts);
+	for (size_t i = 0; n && i < w->n_all; i++) {
+		const struct ky_fact *is_new = ky_instance_fact(w->all[i], key);
+		const struct ky_fact *fact = ky_instance_fact(w->all[i], field);
+
+		if (!is_new || is_new->number || !fact ||
+			!bsearch(fact, facts, n, sizeof(*facts), compare_facts))
+			continue;
+		ns += ky_finding_ns(w->f, w->all[i]);
+		n_again++;
+	}
+	free(facts);
+	return n_again >= MIN_AGAIN && ns / (double)n_again > (w->affected_ns + w->typical_ns) / 2;
+}
+
+/* Whether it is said of values that they are new, although they are slow again. */
+static bool is_not_of_new(struct ky_search *w, const struct ky_column *c, uint32_t key)
+{
+	if (c->key.kind != KY_TRAIT_NEW && c->key.kind != KY_TRAIT_NEW_OF_THREAD)
+		return false;
+	for (uint32_t k = 0; k < w->x->keys.n; k++) {
+		if (w->x->keys.v[k].kind == KY_TRAIT_BEGIN && w->x->keys.v[k].field == c->key.field)
+			return is_slow_again(w, key, k);
+	}
+	return false;
+}
+
 /* How the instance follows others. */
 static void put_place(
 	struct ky_buf *b, const struct ky_search *w, const struct ky_column *c, bool is_set)
@@ -347,6 +399,8 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	condition.by_means = by_means;
 	/* Not to follow an event, and a value that came before, are no reasons. */
 	if (is_place && !p->v[0]->fact.number && c->key.kind < KY_TRAIT_CHANGED)
+		return;
+	if (is_not_of_new(w, c, key))
 		return;
 	ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
 	if (is_place) {

@@ -737,6 +737,17 @@ def test_earlier_values():
           "— when host had not come for 2", " ms or longer before (100 %")
 
 
+def test_rare_values():
+    """Pages far behind are rare, so most are new; but they are slow again."""
+    def fields(p, i):
+        return {"url": "/list?page=%d&sort=date" % (1 + int(math.exp(p.r.uniform(0, 6.9))))}
+
+    def work(p, i, f):
+        p.spend(600 if int(f["url"][11:].split("&")[0]) > 300 else 30)
+    first = kymo("explain", Program(416, threads=1, n=4000).make(work, fields), "--span=shop:checkout").splitlines()[0]
+    assert "first time" not in first, first
+
+
 def test_value_before():
     """An instance pays for what the one before left: its process's, or its thread's."""
     def fields(p, i):
