@@ -50,7 +50,7 @@ def begin(k, timeout, n, env=None):
     k.start_daemon()
     out = k.record("emit:*", channel=(*SMALL, f"--blocking-timeout={timeout}"))
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     return out, consumer, k.spawn("emit", "-n", n, env=env, wrap=ONE_CPU)
 
 
@@ -77,7 +77,7 @@ def test_slow_consumer(k, env=None):
     for _ in range(3):
         wait_until_it_waits(k, app)
         os.kill(consumer, signal.SIGCONT)
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
     os.kill(consumer, signal.SIGCONT)
     total = sum(emitted(k.finish(app)))
     k.kymo("stop")
@@ -181,7 +181,7 @@ def test_set_begins_waiting(k):
     k.expect(app, "ready")
     k.kymo("set", "-c", "channel0", "blocking-timeout=inf")
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.let_go(app)
     wait_until_it_waits(k, app)
     os.kill(consumer, signal.SIGCONT)
@@ -232,7 +232,7 @@ def test_fork_while_waiting(k, env=None):
     k.start_daemon()
     out = k.record("waits:*", channel=(*SMALL, "--blocking-timeout=inf"))
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     app = k.spawn("waits", 2000, env={**ALLOWED, **(env or {})}, wrap=ONE_CPU)
     wait_until_it_waits(k, app)
     for _ in range(3):

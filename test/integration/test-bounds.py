@@ -106,7 +106,7 @@ def test_size_after_a_dead_daemons_order(k):
     equal(app.stdout.readline(), "ready\n", "first line of emit")
     emitted = emit(k, 1, each=10)
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.kymo("rotate", "s", status=None)  # reports that the consumer does not answer
     k.daemon.kill()
     k.daemon.wait()

@@ -53,7 +53,7 @@ def burst(k, n=BURST, process=2, session="s"):
     buffers then.
     """
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     try:
         k.finish(k.spawn("emit", "-n", n, "-p", process, wrap=PINNED))
         return memory(k, session)
@@ -119,7 +119,7 @@ def test_control_group(k):
     with control_group(64 * MIB) as group:
         trace = begin(k)
         (consumer,) = kymotest.consumers(k)
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
         enter = ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
         k.finish(k.spawn("emit", "-n", 2 * BURST, "-p", 2, wrap=(*enter, *PINNED)))
         check(memory(k) <= os.cpu_count() * 4 * MIB + 64 * KIB, f"{memory(k)} bytes are in use")
@@ -143,7 +143,7 @@ def test_killed(k):
     for victim in ("consumer", "daemon"):
         trace = begin(k, session=victim)
         (consumer,) = kymotest.consumers(k)
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
         k.app("emit", "-n", BURST, "-p", 2)
         if victim == "daemon":
             k.daemon.kill()

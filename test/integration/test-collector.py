@@ -810,7 +810,7 @@ def test_net_lost(k):
     ip = daemon_with_net(k)
     trace = record_net(k)
     collector = collector_of(k)
-    os.kill(collector, signal.SIGSTOP)
+    kymotest.stop(collector)
     ip("-batch", "-", input="".join(f"link set kymo0 mtu {1400 + i % 2}\n" for i in range(6000)))
     ip("link", "set", "kymo0", "up")
     ip("address", "add", "192.0.2.1/24", "dev", "kymo0")

@@ -594,7 +594,7 @@ def test_watermark_with_new_sets(k):
             tries += 1
             check(tries < 50, "the watermark stands still")
             sets.append(RingSet(len(sets) + 1, name=f"c{len(sets)}", n_rings=1))
-            os.kill(c.process.pid, signal.SIGSTOP)
+            kymotest.stop(c.process.pid)
             c.announce(len(sets))
             c.cookie += 1
             c.send(FLUSH, struct.pack("<I", c.cookie))

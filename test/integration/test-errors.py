@@ -5,7 +5,6 @@
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 
 import answers
@@ -111,7 +110,7 @@ def test_no_successor(k):
     """-n starts no daemon, also if one is killed before it replies, and leaves a consumer."""
     k.start_daemon()
     k.record("none:such")
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     asks = subprocess.Popen([kymotest.CLI, "-n", "list"], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     # it has sent its request when it sleeps with a socket; before, it finds no daemon
     wait_for(lambda: any("socket:" in link for link in kymotest.open_fds(asks.pid)), "the request")

@@ -262,7 +262,7 @@ def test_daemon_killed(k):
     k.kymo("start")
     app = k.spawn("hits", "event", 1, 4 * AT, AT - 1, 2, wrap=kymotest.ONE_CPU, env={"KYMO_HITS_HOLD": "1"})
     k.expect(app, "ready")
-    k.daemon.send_signal(signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     k.let_go(app)
     emitted = int(app.stdout.readline())
     k.daemon.send_signal(signal.SIGKILL)

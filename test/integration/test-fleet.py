@@ -199,7 +199,7 @@ def test_hosts(k):
         wait_for(lambda: line.search(fleet.kymo("hosts", PATIENT).stdout), "the line of a host")
         second = k.run([AGENT, fleet.config("web1")], env=fleet.hosts[0].env, status=1)
         equal(second.stderr, "kymo-agent: another kymo-agent of host 'web1' runs on this machine\n", "a second agent")
-        db.daemon.send_signal(signal.SIGSTOP)
+        kymotest.stop(db.daemon.pid)
         late = lambda: hosts()["db1"].get("trouble") == "the session daemon has not answered within 2 s"
         wait_for(late, "a host with a daemon that does not run")
         db.daemon.send_signal(signal.SIGCONT)

@@ -215,7 +215,7 @@ def test_daemon_is_late(k):
     while True:
         program = Program(k, hello=False)
         ask(k, "list")  # the daemon knows the connection
-        os.kill(k.daemon.pid, signal.SIGSTOP)
+        kymotest.stop(k.daemon.pid)
         with contextlib.suppress(OSError):
             program.socket.send(hello())
             break
@@ -384,7 +384,7 @@ def pass_away(k, name, kind, data, hang_up):
     that.
     """
     with lingering() as sender, socket.socket(socket.AF_UNIX, kind) as s:
-        os.kill(k.daemon.pid, signal.SIGSTOP)  # until our copy is closed
+        kymotest.stop(k.daemon.pid)  # until our copy is closed
         s.connect(str(k.rundir / name))
         try:
             socket.send_fds(s, [data], [sender.fileno()])
@@ -453,7 +453,7 @@ def test_expensive_messages(k):
     entries, n = costly(255, 10)
     crowd = [Program(k).socket for _ in range(800)]
     ask(k, "list")
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     for s in crowd:
         s.setblocking(False)
         with contextlib.suppress(BlockingIOError):

@@ -29,7 +29,7 @@ def hang(k, channel=SMALL, events=50000):
     k.app("emit", "-n", 10, "-p", 1)
     wait_for(lambda: status(k)["session"]["recorded"] == 10, "the first events to be written")
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.app("emit", "-n", events, "-p", 2)
     return trace, consumer
 

@@ -168,11 +168,11 @@ def accepted(k, daemon):
 def test_stopped_daemon(k):
     """A program that starts meanwhile runs untraced; it is traced when the daemon continues."""
     k.start_daemon()
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     unhindered(k, "no session")
     os.kill(k.daemon.pid, signal.SIGCONT)
     out = k.record("emit:*")
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     unhindered(k, "an active session")
     app = k.spawn("emit", "-n", 100, "-p", 7, "-w", env=IMPATIENT)
     k.expect(app, "ready")
@@ -191,7 +191,7 @@ def test_stopped_daemon(k):
 def test_room_for_connections(k):
     """Hundreds of programs that start at once connect to a late daemon with one call each."""
     k.start_daemon()
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     with contextlib.ExitStack() as connections:
         for _ in range(700):
             s = connections.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK))
@@ -206,7 +206,7 @@ def test_stopped_while_programs_run(k):
     out = k.record("emit:*")
     app = k.spawn("emit", "-n", 1000, "-t", 3, "-w")
     k.expect(app, "ready")
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     k.let_go(app)
     k.read_until(app, "done")  # the daemon is stopped until the program has exited
     k.let_go(app)

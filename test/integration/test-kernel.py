@@ -122,7 +122,7 @@ def test_losses(k):
     n = N * os.sysconf("SC_PAGE_SIZE") // 4096  # a sub-buffer has a page at least
     app, pid = spawn(k, n)
     track_and_start(k, pid)
-    os.kill(consumers(k)[0], signal.SIGSTOP)
+    kymotest.stop(consumers(k)[0])
     k.let_go(app)
     k.finish(app)
     os.kill(consumers(k)[0], signal.SIGCONT)

@@ -95,7 +95,7 @@ def test_losses(k):
     k.start_daemon()
     k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=2"))
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.app("emit", "-n", 20000)
     wait_for(lambda: SILENT in k.kymo("status", "--check", status=None).stdout, "the check to miss the consumer")
     checked(k, 2)

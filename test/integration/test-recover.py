@@ -249,7 +249,7 @@ def copies(k, *options, channel=ROOMY, env=None):
         copy, out = k.top / f"copy-{n}", k.top / f"out-{n}"
         subprocess.run(["cp", "-r", shm, copy], check=True)
         shutil.copytree(trace, k.top / f"trace-{n}")
-        victim.app.send_signal(signal.SIGSTOP)  # reading takes some time
+        kymotest.stop(victim.app.pid)  # reading takes some time
         done = recover(k, copy, "-o", out)
         equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
         there = any(p.stat().st_size for p in (k.top / f"trace-{n}").rglob("metadata"))

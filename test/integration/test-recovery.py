@@ -112,7 +112,7 @@ def test_stopped_consumer(k):
     k.start_daemon()
     trace = k.record("emit:*")
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.app("emit", "-n", 100)
     kill_daemon(k)
     restart(k)
@@ -419,7 +419,7 @@ def test_old_losses_are_not_new(k):
     k.start_daemon()
     k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=2"))
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.app("emit", "-n", 10000)
     os.kill(consumer, signal.SIGCONT)
     wait_for(lambda: status()["discarded"] and not status()["in_buffers"], "the events to be written")
@@ -483,7 +483,7 @@ def test_take_over_without_consumer(k):
     k.app("emit", "-n", 100)
     (consumer,) = consumers(k)
     first = k.daemon
-    first.send_signal(signal.SIGSTOP)
+    kymotest.stop(first.pid)
     os.kill(consumer, signal.SIGKILL)
     wait_for(lambda: kymotest.state_of(consumer) == "Z", "the consumer to die")
     k.daemon = k.spawn_daemon("--take-over")
@@ -541,7 +541,7 @@ def leave_order(k, command, n, then=()):
     k.app("emit", "-n", n)
     wait_for(lambda: journal.read_text().count('{"retired"') > retired, "the buffers to be retired")
     consumer, = consumers(k)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     client = subprocess.Popen([kymotest.CLI, command, "s"], env=k.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: k.kymo_json("status", "s")["session"]["rotation"]["ongoing"], "the order")
     if then:
@@ -650,7 +650,7 @@ def test_no_sessiond(k):
     """With --no-sessiond, a command whose daemon is killed meanwhile starts no successor."""
     k.start_daemon()
     k.record("emit:*")
-    k.daemon.send_signal(signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     command = subprocess.Popen([kymotest.CLI, "--no-sessiond", "status", "s"], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
     wait_for(lambda: asks(command.pid), "the command to ask the daemon")
@@ -795,7 +795,7 @@ def test_run_directory_of_another(k):
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
     first = k.daemon
-    first.send_signal(signal.SIGSTOP)
+    kymotest.stop(first.pid)
     k.rundir.rename(k.top / "moved")
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "second")
@@ -814,7 +814,7 @@ def test_run_directory_stays(k):
     """
     k.start_daemon()
     k.record("emit:*")
-    k.daemon.send_signal(signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     (k.rundir / "something").touch()
     (k.rundir / "something").unlink()
     k.rundir.rename(k.top / "moved")

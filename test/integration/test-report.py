@@ -29,7 +29,7 @@ def make_trace(k, channel=(), lossy=False):
     k.kymo("start", "s")
     paused = kymotest.consumers(k) if lossy else []
     for consumer in paused:
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
     k.run([*kymotest.ONE_CPU, APPS / "timeline", N] if lossy else [APPS / "timeline", N])
     for consumer in paused:
         os.kill(consumer, signal.SIGCONT)

@@ -385,8 +385,7 @@ def test_suspended_daemons(k):
     k.expect(app, "ready")
     consumer = wait_for(lambda: [p for p in kymotest.processes_with(k.mark) if "kymo-consumerd" in kymotest.command_of(p)], "the consumer")[0]
     stopped = (k.daemon.pid, consumer)
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    kymotest.stop(*stopped)
     k.let_go(app)
     k.expect(app, f"records {N}")
     emit(k, "-p", 2, env=kymotest.IMPATIENT)  # the daemon does not reply to it: it is not recorded, and not delayed

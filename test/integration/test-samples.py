@@ -145,7 +145,7 @@ def test_losses(k):
     app, trace, daemon = spawn(k, 1000, 100, options=[f"--sample={HZ_LOSSES}"])
     wait_more(trace)
     consumer = consumer_of(daemon)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.let_go(app)
     k.expect(app, "done")
     os.kill(consumer, signal.SIGCONT)

@@ -204,7 +204,7 @@ def test_stopped_program(k):
     k.start_daemon()
     trace = k.record("emit:*")
     app = waiting_app(k)
-    os.kill(app.pid, signal.SIGSTOP)
+    kymotest.stop(app.pid)
     k.app("emit", "-n", N, "-p", 1)
     # A command itself waits 30 s for the daemon.
     k.kymo("stop", "s")

@@ -139,7 +139,7 @@ def test_discarding(k):
     trace = k.record("emit:*", channel=SMALL)
     try:
         consumer = next(p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p))
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
         total = sum(emitted(k.finish(k.spawn("emit", "-n", 20000))))
         counts, events = snapshot(k)
         equal(len(events) + counts["discarded"], total, "recorded + discarded")

@@ -110,7 +110,7 @@ def test_hung(k):
         k.let_go(app)
         k.read_until(app, "done")
         pid = companions(k, name)[0]
-        os.kill(pid, signal.SIGSTOP)
+        kymotest.stop(pid)
         k.let_go(app)
         k.finish(app)
         os.kill(pid, signal.SIGCONT)
@@ -377,7 +377,7 @@ def test_daemon_killed_before_consumer_runs(k):
     k.expect(first, "ready")
     (consumer,) = companions(k, "kymo-consumerd")
     (daemon,) = companions(k, "kymo-sessiond")
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.let_go(first)
     k.read_until(first, "done")
     k.let_go(first)

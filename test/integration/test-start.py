@@ -74,7 +74,7 @@ def test_hung_daemon(k):
     k.start_daemon()
     k.record()
     runs = []
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     try:
         # Repeated, because the program's own listener may get no CPU time.
         while len(runs) < 50 and sum("ETIMEDOUT" in line for line in (runs or [[]])[-1]) != 1:

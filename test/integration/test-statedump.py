@@ -276,7 +276,7 @@ def test_stopped(k):
     k.start_daemon()
     app = start(k, "register")
     trace = k.record("*", start=False)
-    os.kill(app.pid, signal.SIGSTOP)
+    kymotest.stop(app.pid)
     os.waitid(os.P_PID, app.pid, os.WSTOPPED)
     check("note: session 's': some applications have not answered yet" in k.kymo("start").stdout, "start said nothing")
     check("have not finished" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")

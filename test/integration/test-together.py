@@ -115,7 +115,7 @@ def test_take_over_answers_first(k):
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)  # delays the reply
+    kymotest.stop(consumer)  # delays the reply
     slow = begin(k, "stop", "s")
     wait_for(lambda: k.request(command="list")["sessions"][0]["state"] != "started", "the request to be read")
     first, k.daemon = k.daemon, k.spawn_daemon("--take-over")
@@ -247,7 +247,7 @@ def test_ending_daemon(k):
     trace = k.record("emit:*")
     (consumer,) = kymotest.consumers(k)
     k.app("emit", "-n", 100)
-    os.kill(consumer, signal.SIGSTOP)
+    kymotest.stop(consumer)
     k.daemon.terminate()
     wait_for(lambda: "ending" in k.daemon_log(), "the daemon to be ending")
     command = begin(k, "create", "next")

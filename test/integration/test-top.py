@@ -94,7 +94,7 @@ def test_sample(k):
     k.record()
     top = spawn(k, "--json", "top", "s", "-d", "20ms", stdin=subprocess.DEVNULL)
     equal(json.loads(top.stdout.readline())["is_sample"], False, "a round without events")
-    os.kill(top.pid, signal.SIGSTOP)
+    kymotest.stop(top.pid)
     k.app("emit", "-n", 2200000)
     written = lambda: (s := k.kymo_json("status", "s")["session"])["recorded"] + s["discarded"] == 2200000 and s
     recorded = wait_for(written, "the consumer to have written all")["recorded"]

@@ -27,8 +27,7 @@ def sentences(done):
 
 def stopped(k):
     """Stops the daemon meanwhile."""
-    os.kill(k.daemon.pid, signal.SIGSTOP)
-    wait_for(lambda: "T (stopped)" in open(f"/proc/{k.daemon.pid}/status").read(), "the daemon to stop")
+    kymotest.stop(k.daemon.pid)
 
 
 def has_socket(pid):
@@ -118,7 +117,7 @@ def test_buffers_of_a_process_that_ends(k):
     stopped(k)
     app = k.spawn("emit", "-n", 1, "-w", env=IMPATIENT)
     k.expect(app, "ready")
-    os.kill(app.pid, signal.SIGSTOP)
+    kymotest.stop(app.pid)
     os.kill(k.daemon.pid, signal.SIGCONT)
     k.wait_registered(app)
     stopped(k)
@@ -217,7 +216,7 @@ def test_run_directory_replaced(k):
     app = k.spawn("emit", "-n", 10, "-w")
     k.expect(app, "ready")
     k.wait_registered(app)
-    os.kill(app.pid, signal.SIGSTOP)
+    kymotest.stop(app.pid)
     k.remove_rundir()
     k.daemon.wait(timeout=kymotest.TIMEOUT)
     k.start_daemon()

@@ -726,7 +726,7 @@ last.recv(64)
 def test_false_consumers(k):
     """Another user's connections to the socket for consumers cause at most 20 lines of the log."""
     system_daemon(k)
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     callers = User(k, "alice").spawn("python3", "-c", CALLERS)
     k.expect(callers, "made")
     os.kill(k.daemon.pid, signal.SIGCONT)
@@ -1005,7 +1005,7 @@ def test_program_drops_its_rights_early(k):
     """
     system_daemon(k)
     k.record("drop:*")
-    os.kill(k.daemon.pid, signal.SIGSTOP)
+    kymotest.stop(k.daemon.pid)
     app = k.spawn("dropper", USERS["bob"], env=IMPATIENT)
     k.expect(app, "no rings")
     first = wait_for(lambda: sockets_of(app.pid), "the program to connect")

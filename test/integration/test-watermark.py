@@ -82,7 +82,7 @@ def test_sets_are_announced(k):
     consumer, = kymotest.consumers(k)
     equal(announced_sets(k), 0, "sets before the first application")
     for n in range(1, 4):
-        os.kill(consumer, signal.SIGSTOP)
+        kymotest.stop(consumer)
         k.app("emit", "-n", 10)
         equal(announced_sets(k), n, "sets when an application has recorded")
         os.kill(consumer, signal.SIGCONT)
