@@ -673,13 +673,17 @@ def test_block(k):
     equal([(e.name, fields(e)) for e in read_trace(live)[0]], [(f"kymo_block:{event}", wanted[chosen]) for event in actions.values()], "what happened")
 
 
-def daemon_with_net(k):
+def daemon_with_net(k, *then):
     """
     Starts a daemon in a network namespace with a bridge; returns a function that runs ip in it.
+    then: another command of ip before the daemon starts. The collector may see a later one when a
+    session records already.
     """
     need_collector()
     need_program("ip", "iproute2")
     make = "ip link add kymo0 type bridge && ip link set kymo0 addrgenmode none"
+    if then:
+        make += f" && ip {' '.join(then)}"
     if subprocess.run(["unshare", "-n", "sh", "-c", make], capture_output=True).returncode:
         raise Skip("a network namespace with a bridge cannot be made (root, and no container)")
     k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-n", "sh", "-c", make + '; exec "$@"', "sh"))
@@ -776,8 +780,7 @@ def test_net_live(k):
     with ip. (Not with `nodad`: the kernel then notifies later, or not at all if the interface is
     removed before.)
     """
-    ip = daemon_with_net(k)
-    ip("address", "add", "198.51.100.9/24", "dev", "kymo0")
+    ip = daemon_with_net(k, "address", "add", "198.51.100.9/24", "dev", "kymo0")
     trace = record_net(k)
     changes = [("address", "add", "192.0.2.1/24", "dev", "kymo0"), ("address", "add", "2001:db8::2/64", "dev", "kymo0"),
         ("link", "set", "kymo0", "up"), ("link", "set", "kymo0", "mtu", "1400"), ("link", "set", "kymo0", "promisc", "on"),
