@@ -94,6 +94,13 @@ static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
 	return static_cast<T>(v);
 }
 
+/* An `enum class` has no conversion to a number. */
+template <typename T, typename V, typename kymo__if<__is_enum(V)>::type = 0>
+static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
+{
+	return static_cast<T>(v);
+}
+
 static inline KYMO__QUIET __attribute__((__always_inline__)) const char *kymo__text(const char *s)
 {
 	return s;

@@ -11,6 +11,8 @@
 namespace
 {
 
+enum class Shape : int8_t { round = -2 };
+
 template <typename T> void in_template(T value)
 {
 	kymo_event(forms, in_template, kymo_i64(value, static_cast<int64_t>(value)));
@@ -31,10 +33,12 @@ struct Thing {
 
 void forms_cplusplus()
 {
-	auto lambda = [](int n) { kymo_event(forms, in_lambda, kymo_i32(number, n)); };
+	auto lambda = [](int n, Shape shape) {
+		kymo_event(forms, in_lambda, kymo_i32(number, n), kymo_i32(shape, shape));
+	};
 
 	in_template<int>(1);
-	lambda(2);
+	lambda(2, Shape::round);
 	Thing{"thing", {1, 2, 3}}.tell();
 	kymo_trace(forms, shared, 3, "C++");
 }
