@@ -35,7 +35,7 @@ def test_forms(k):
     shared = [fields(e) for e in events if e.name == "forms:shared"]
     equal({(f["number"], f["from"]) for f in shared}, {(1, "C"), (2, "second"), (3, "C++")}, "one event of three sources")
     in_lambda = next(fields(e) for e in events if e.name == "forms:in_lambda")
-    equal(in_lambda, {"number": 2, "shape": -2}, "a number, and a value of an enum class")
+    equal(in_lambda, {"number": 2, "shape": -2, "wide": -2}, "a number, and values of an enum class")
     member = next(fields(e) for e in events if e.name == "forms:in_member")
     equal(member, {"name": "thing", "_numbers_length": 3, "numbers": [1, 2, 3]}, "fields from C++")
     messages = [fields(e)["msg"] for e in events if e.name == "kymo_tracef:event"]

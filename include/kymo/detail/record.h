@@ -61,9 +61,9 @@ template <bool condition> struct kymo__if {
 };
 template <> struct kymo__if<false> {
 };
-/* Sizes of numbers, 0 of other types. */
+/* Sizes of numbers and of enumerations, 0 of other types. */
 template <typename T> struct kymo__bytes {
-	enum { count = 0 };
+	enum { count = __is_enum(T) ? sizeof(T) : 0 };
 };
 #define KYMO__BYTES(T)                                                                             \
 	template <> struct kymo__bytes<T> {                                                        \
@@ -85,9 +85,11 @@ static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(
 	return v;
 }
 
-template <typename T, typename V,
-	typename kymo__if<(kymo__bytes<V>::count > sizeof(T) &&
-			   kymo__bytes<V>::count > sizeof(int))>::type = 0>
+template <typename T, typename V> struct kymo__is_wide {
+	enum { value = kymo__bytes<V>::count > sizeof(T) && kymo__bytes<V>::count > sizeof(int) };
+};
+
+template <typename T, typename V, typename kymo__if<kymo__is_wide<T, V>::value>::type = 0>
 static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
 {
 	kymo__too_wide();
@@ -95,7 +97,8 @@ static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
 }
 
 /* An `enum class` has no conversion to a number. */
-template <typename T, typename V, typename kymo__if<__is_enum(V)>::type = 0>
+template <typename T, typename V,
+	typename kymo__if<__is_enum(V) && !kymo__is_wide<T, V>::value>::type = 0>
 static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
 {
 	return static_cast<T>(v);

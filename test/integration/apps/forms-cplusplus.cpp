@@ -34,7 +34,8 @@ struct Thing {
 void forms_cplusplus()
 {
 	auto lambda = [](int n, Shape shape) {
-		kymo_event(forms, in_lambda, kymo_i32(number, n), kymo_i32(shape, shape));
+		kymo_event(forms, in_lambda, kymo_i32(number, n), kymo_i32(shape, shape),
+			kymo_i64(wide, shape));
 	};
 
 	in_template<int>(1);
