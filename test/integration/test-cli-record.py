@@ -19,7 +19,7 @@ import sys
 import time
 
 import kymotest
-from kymotest import CLI, Failure, alive, check, equal, processes_with, read_trace, wait_for
+from kymotest import CLI, Failure, alive, check, equal, processes_with, read_trace, wait_for, without_sanitizers
 
 # Prints each signal that it receives; exits on SIGTERM. Handlers of Python would not do: if a
 # signal arrives just before a system call that waits, the handler is called after that call.
@@ -83,6 +83,7 @@ def test_events(k):
     equal(len(read_trace(out)[0]), 500, "events in the trace")
 
 
+@without_sanitizers
 def test_without_proc(k):
     """Without /proc, `kymo` finds its daemon, wherever both are; the daemon says what it needs."""
     kymotest.need_unshare("-m")

@@ -16,7 +16,7 @@ import struct
 
 import answers
 import kymotest
-from kymotest import CLI, check, equal, rounds
+from kymotest import CLI, check, equal, rounds, without_sanitizers
 
 QUOTED = '"' + "a:\"quoted' name\"".replace('"', 2 * '"') + '"'
 
@@ -99,24 +99,7 @@ def test_many_names(k):
         k.kymo("export", trace, "--to=perfetto", "-o", k.top / "perfetto")
 
 
-def test_time_of_names(k):
-    """The time that tables take is linear in their number."""
-    have_sqlite(k)
-    seconds = {}
-    for n in (1000, 4000):
-        t = answers.Trace({f"a:{i}": [("u8", "n")] for i in range(n)})
-        t.packet(0, [t.record(10, "a:5", 1)])
-        trace = t.write(k.top / f"names{n}")
-        for command in (["sql", trace, "SELECT count(*) FROM events"], ["export", trace, "--to=sqlite", "-o", k.top / "db"]):
-            for _ in range(2):
-                before = os.times().children_user
-                k.kymo(*command)
-                seconds.setdefault((command[0], n), []).append(os.times().children_user - before)
-    for command in "sql", "export":
-        few, many = (min(seconds[command, n]) for n in (1000, 4000))
-        check(many < 7 * few + 0.05, f"{command}: {few:.2f} s, and {many:.2f} s for four times the names")
-
-
+@without_sanitizers
 def test_other_database(k):
     """The module changes neither the database of its connection nor the tables that it has."""
     kymotest.need_program("sqlite3", "sqlite3")
