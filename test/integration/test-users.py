@@ -1137,6 +1137,12 @@ def test_user_namespaces(k):
     end_own(pid)
 
 
+def n_sleeps(pid):
+    """Returns how often the threads of a process have waited for something."""
+    states = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(int(n) for state in states for n in re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE))
+
+
 def test_directory_of_another_user(k):
     """
     With KYMO_DEBUG, a program says once that it may not enter its run directory. It says nothing if
@@ -1147,7 +1153,8 @@ def test_directory_of_another_user(k):
     bob.env.update(KYMO_DEBUG="1", KYMO_RUNDIR=str(alice.home / "run"))
     app = bob.spawn(APP, "-n", 30, "-w")
     said = app.stdout.readline() + app.stdout.readline()  # a thread reports it
-    time.sleep(0.3)  # it looks again meanwhile
+    sleeps = n_sleeps(app.pid)
+    wait_for(lambda: n_sleeps(app.pid) > sleeps + 1, "the thread to look again")
     said += app.communicate("\n\n", timeout=kymotest.TIMEOUT)[0]
     line = f"{alice.home}/run: not used: user {bob.uid} cannot connect to a daemon there: error {errno.EACCES}"
     equal((app.returncode, said.count("libkymo["), said.count(line)), (0, 1, 1), f"exit status and lines: {said}")

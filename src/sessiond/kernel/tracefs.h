@@ -27,7 +27,7 @@ struct tracefs {
 
 /*
  * Opens the file system if it is not open (ky_tracefs_open). Returns -errno with one line in why:
- * what is missing, and what to do.
+ * the reason, and the remedy.
  */
 int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX]);
 void tracefs_close(struct tracefs *t);

@@ -9,10 +9,10 @@
  * bursts, because recording may fill all of it. Each set may have an eighth of what the others left
  * of half of the quota for bursts: so there is room for many sets. Buffers of threads have
  * addresses for many more threads than there are: the prepared ones count, or the memory in use if
- * that is more. The daemon looks at these once a second, and withdraws the largest set of a user
- * who exceeds the quota. Between two looks they count as the last one found them: if the daemon
- * asked the kernel about all sets whenever a program gets one, the time would be quadratic in the
- * number of programs.
+ * that is more. The daemon measures these once a second, and withdraws the largest set of a user
+ * beyond the quota. In between, each counts as it was measured last: if the daemon asked the kernel
+ * about all sets whenever a program gets one, the time would be quadratic in the number of
+ * programs.
  */
 #ifndef SESSIOND_MODEL_QUOTA_H
 #define SESSIOND_MODEL_QUOTA_H
