@@ -42,7 +42,8 @@ struct agent {
 	struct upload upload;
 	struct pace pace;
 	uint64_t next_beat_ns, retry_ns, next_look_ns;
-	char trouble[FLEET_WHY_MAX]; /* the last that was logged */
+	char tried[FLEET_ID_MAX + 1]; /* the snapshot that was begun last; "": none */
+	char trouble[FLEET_WHY_MAX];  /* the last that was logged */
 };
 
 static uint64_t now_ns(void)
@@ -91,44 +92,48 @@ static void answer(struct agent *a, natsMsg *msg)
 
 /* --- snapshots --- */
 
-static int begin_if_due(void *arg, const char *id)
+/*
+ * Begins with the next snapshot that is due. Returns 1, 0 if none is due, or -errno. They take
+ * turns: one that cannot be read does not keep the others here.
+ */
+static int begin_next(struct agent *a)
 {
-	struct agent *a = arg;
+	if (!held_next_due(&a->held, a->tried, a->tried))
+		return 0;
+	return upload_begin(&a->upload, a->tried) < 0 ? -EIO : 1;
+}
 
-	if (!held_is_due(&a->held, id))
-		return 0;
-	if (upload_begin(&a->upload, id) < 0) {
-		warn_if_new(a, a->upload.why);
-		upload_end(&a->upload);
-		return 0;
-	}
-	return 1;
+/* Ends an attempt that has failed. The next attempt asks anew how much is stored. */
+static void retry_later(struct agent *a)
+{
+	warn_if_new(a, a->upload.why);
+	a->retry_ns = now_ns() + RETRY_NS;
 }
 
 /* Ships a segment of a snapshot that is due. Returns whether there is more to do at once. */
 static bool ship_due_segment(struct agent *a)
 {
-	int r;
+	int r = 1;
 
+	if (now_ns() < KY_MAX(a->retry_ns, a->pace.next_ns))
+		return false;
 	if (!upload_is_begun(&a->upload)) {
 		if (now_ns() < a->next_look_ns)
 			return false;
 		a->next_look_ns = now_ns() + EXPIRE_NS;
 		held_expire(&a->held);
-		if (!held_each(&a->held, begin_if_due, a))
+		r = begin_next(a);
+		if (!r)
 			return false;
 	}
-	if (now_ns() < KY_MAX(a->retry_ns, a->pace.next_ns))
-		return false;
-	r = upload_step(&a->upload);
-	pace_note(&a->pace, now_ns(), a->upload.n_sent);
+	if (r > 0) {
+		r = upload_step(&a->upload);
+		pace_note(&a->pace, now_ns(), a->upload.n_sent);
+	}
 	if (r > 0)
 		return true;
-	if (r < 0) {
-		/* The next attempt asks anew how much is stored. */
-		warn_if_new(a, a->upload.why);
-		a->retry_ns = now_ns() + RETRY_NS;
-	}
+	if (r < 0)
+		retry_later(a);
 	upload_end(&a->upload);
 	a->next_look_ns = 0;
 	return !r;
@@ -140,7 +145,7 @@ static bool ship_due_segment(struct agent *a)
 static int64_t rest_ms(const struct agent *a)
 {
 	const uint64_t step = KY_MAX(a->retry_ns, a->pace.next_ns);
-	const uint64_t ship = upload_is_begun(&a->upload) ? step : a->next_look_ns;
+	const uint64_t ship = upload_is_begun(&a->upload) ? step : KY_MAX(step, a->next_look_ns);
 	const uint64_t next = KY_MIN(a->next_beat_ns, ship), now = now_ns();
 
 	return next > now ? (int64_t)((next - now) / 1000000 + 1) : 1;

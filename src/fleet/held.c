@@ -177,12 +177,13 @@ void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_
 	request[KY_MAX(n, (ssize_t)0)] = '\0';
 }
 
-bool held_is_due(const struct held *h, const char *id)
+static bool is_due(const struct held *h, const char *id)
 {
 	return is_there(h, id, HELD_REPORT) && !is_there(h, id, HELD_SHIPPED);
 }
 
-int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg)
+/* Calls fn for each snapshot, until it returns other than 0. Returns that, or 0. */
+static int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg)
 {
 	int fd = openat(h->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -196,6 +197,38 @@ int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *
 	if (d)
 		closedir(d);
 	return r;
+}
+
+struct turn {
+	const struct held *h;
+	const char *after;
+	char id[FLEET_ID_MAX + 1]; /* "": none */
+};
+
+/* Returns whether one comes before the other, counted from behind `after`. */
+static bool is_sooner(const char *id, const char *other, const char *after)
+{
+	const bool is_behind = strcmp(id, after) > 0, other_is_behind = strcmp(other, after) > 0;
+
+	return is_behind != other_is_behind ? is_behind : strcmp(id, other) < 0;
+}
+
+static int choose_next(void *arg, const char *id)
+{
+	struct turn *t = arg;
+
+	if (is_due(t->h, id) && (!*t->id || is_sooner(id, t->id, t->after)))
+		snprintf(t->id, sizeof(t->id), "%s", id);
+	return 0;
+}
+
+bool held_next_due(const struct held *h, const char *after, char ret_id[FLEET_ID_MAX + 1])
+{
+	struct turn t = {.h = h, .after = after};
+
+	held_each(h, choose_next, &t);
+	memcpy(ret_id, t.id, sizeof(t.id));
+	return *t.id;
 }
 
 struct oldest {

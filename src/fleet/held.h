@@ -45,10 +45,12 @@ int held_set_shipped(const struct held *h, const char *id);
 int held_set_again(const struct held *h, const char *id, const char *request);
 /* Stores the request to ship it once more; "": there was none. */
 void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1]);
-/* Returns whether the snapshot is complete, is to be shipped, and is not yet. */
-bool held_is_due(const struct held *h, const char *id);
-/* Calls fn for each snapshot, until it returns other than 0. Returns that, or 0. */
-int held_each(const struct held *h, int (*fn)(void *arg, const char *id), void *arg);
+/*
+ * Stores in ret_id the snapshot after this one, in a circle, that is due: it is complete, is to be
+ * shipped, and is not yet. after: "" begins anywhere; it may be ret_id itself. Returns false if
+ * none is due.
+ */
+bool held_next_due(const struct held *h, const char *after, char ret_id[FLEET_ID_MAX + 1]);
 /* Removes snapshots whose time is over. The steps of a clock that is set do not count. */
 void held_expire(struct held *h);
 

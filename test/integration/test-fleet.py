@@ -55,9 +55,9 @@ class Host:
     def held(self):
         return self.k.home / "kymo-fleet" / "hosts" / self.name / "held" / self.name
 
-    def start_agent(self, config=None):
+    def start_agent(self, config=None, wrap=()):
         with open(self.k.top / f"{self.name}.log", "ab") as log:
-            self.agent = subprocess.Popen([AGENT, config or self.fleet.config(self.name)], env={**self.k.env, **self.env}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.agent = subprocess.Popen([*wrap, AGENT, config or self.fleet.config(self.name)], env={**self.k.env, **self.env}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.k.started.append(self.agent)
 
     def kill_agent(self):
@@ -371,6 +371,25 @@ def test_hold_size(k):
         held = {p.name for p in host.held.iterdir()}
         check(made[0] not in held and made[-1] in held, f"snapshots {made}, of which are held: {held}")
         fleet.kymo("fetch", made[0], "-o", k.top / "got", PATIENT)
+
+
+def test_unreadable(k):
+    """A snapshot that cannot be read does not keep the others from being shipped."""
+    with fleet_of(k, "web1") as fleet:
+        host = fleet.hosts[0]
+        host.emit(10)
+        for _ in range(2):
+            made = fleet.json("snapshot", PATIENT)["id"]
+            wait_for((host.held / made / "shipped").exists, "the end of shipping")
+        host.kill_agent()
+        # In the order in which the agent finds them.
+        first, second = os.listdir(host.held)
+        for name in (first, second):
+            (host.held / name / "shipped").unlink()
+        next((host.held / first).rglob("metadata")).chmod(0)
+        host.start_agent(wrap=("setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ())
+        wait_for((host.held / second / "shipped").exists, "the other snapshot to be shipped")
+        check(not (host.held / first / "shipped").exists(), "a snapshot counts as shipped that cannot be read")
 
 
 def test_rate(k):
