@@ -140,7 +140,7 @@ void cli_report_losses(
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
 			command);
 	if (report_discarded(to, interrupted))
-		fputs(" because the recording was interrupted at every attempt, as by a debugger that executes single steps\n",
+		fputs(" because the recording was interrupted at every attempt, as by a debugger that executes single steps, or their threads have given up restartable sequences (rseq): channels with --buffers=thread record them\n",
 			to);
 	if (report_discarded(to, refused))
 		fputs(": another definition of the name came first (--event-conflict=separate keeps both), their description is too large, or libkymo cannot record their contexts\n",

@@ -191,7 +191,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	warn_of_discarded(list, n->discarded_no_slot,
 		" because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
 	warn_of_discarded(list, n->discarded_interrupted,
-		" because the recording was interrupted at every attempt, as by a debugger that executes single steps");
+		" because the recording was interrupted at every attempt, as by a debugger that executes single steps, or their threads have given up restartable sequences (rseq): channels with --buffers=thread record them");
 	warn_of_discarded(list, n->discarded_refused,
 		" because another definition of the name came first, their description is too large, or libkymo cannot record their contexts");
 	if (n->unwritten)
