@@ -297,8 +297,8 @@ static void add_to_path(char path[PATH_SIZE], const char *text, size_t n)
 }
 
 /*
- * Reads NAME or NAME[INDEX], or several of them with dots between. Without blanks, the result is a
- * path (docs/filter-program.md).
+ * Reads NAME, NAME[INDEX] or NAME[INDEX][INDEX]..., or several of them with dots between. Without
+ * blanks, the result is a path (docs/filter-program.md).
  */
 static int read_field(struct compiler *c)
 {
@@ -314,6 +314,12 @@ static int read_field(struct compiler *c)
 		add_to_path(path, c->text + from, c->at - from);
 		ret = read_index(c, &index);
 		skip_blanks(c);
+		while (!ret && c->text[c->at] == '[') {
+			snprintf(number, sizeof(number), "[%u]", (unsigned)index);
+			add_to_path(path, number, strlen(number));
+			ret = read_index(c, &index);
+			skip_blanks(c);
+		}
 		if ((ret && ret != -ENOENT) || c->text[c->at] != '.')
 			break;
 		snprintf(number, sizeof(number), ret ? "." : "[%u].", (unsigned)index);

@@ -290,12 +290,12 @@ struct path {
 
 /*
  * Parses a path. Its characters have been checked, their order has not: an invalid path names no
- * field.
+ * field. Neither does "name[index][index].rest": no field of a program is an array of arrays.
  */
 static struct path parse_path(const char *text, size_t n)
 {
 	struct path p = {.name = text};
-	const char *dot = memchr(text, '.', n), *bracket;
+	const char *dot = memchr(text, '.', n), *bracket, *c;
 	uint64_t index = 0;
 
 	p.len = dot ? (size_t)(dot - text) : n;
@@ -306,9 +306,11 @@ static struct path parse_path(const char *text, size_t n)
 	bracket = memchr(text, '[', p.len);
 	if (!bracket)
 		return p;
-	p.has_index = true;
-	for (const char *c = bracket + 1; c < dot && *c >= '0' && *c <= '9'; c++)
+	for (c = bracket + 1; c < dot && *c >= '0' && *c <= '9'; c++)
 		index = KY_MIN(index * 10 + (unsigned)(*c - '0'), (uint64_t)UINT32_MAX);
+	if (c + 1 != dot)
+		return p;
+	p.has_index = true;
 	p.index = (uint32_t)index;
 	p.len = (size_t)(bracket - text);
 	return p;

@@ -36,15 +36,16 @@ static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const ch
 {
 	uint32_t index;
 
-	if (((*n)->kind != KY_NODE_ARRAY && (*n)->kind != KY_NODE_SEQUENCE) || f->has_element ||
-		f->occurrence || !parse_index(path, &index))
+	if (!ky_node_is_list(*n) || f->has_element ||
+		(!(*n)->is_scalars && f->n_outer == KY_ARRAY_SIZE(f->outer)) ||
+		!parse_index(path, &index))
 		return false;
 	if ((*n)->is_scalars) {
 		f->has_element = true;
 		f->element = index;
 		return true;
 	}
-	f->occurrence = index;
+	f->outer[f->n_outer++] = (struct ky_field_outer){.array = *n, .index = index};
 	*n = (*n)->children;
 	return true;
 }
@@ -150,7 +151,7 @@ static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_r
 {
 	uint64_t bits = 0;
 
-	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->is_whole || f->occurrence || f->has_element ||
+	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->is_whole || f->n_outer || f->has_element ||
 		!f->node->flat_bits)
 		return KY_FIELD_ANYWHERE;
 	for (enum ky_scope s = KY_SCOPE_EVENT_CONTEXT; s <= f->scope; s++) {
@@ -234,26 +235,76 @@ static bool get_element(const struct ky_field_ref *f, struct ky_field_value *ret
 	return true;
 }
 
-static bool is_value_of(const struct ky_value *v, const struct ky_field_ref *f)
+/* Returns the value behind those of a node. */
+static const struct ky_value *skip_values(
+	const struct ky_node *n, const struct ky_value *v, const struct ky_value *end)
 {
-	return v->node == f->node || (v->node->first == f->node && !f->is_whole);
+	const struct ky_value *own = v;
+
+	if (!n->is_shown || v == end)
+		return v;
+	if (n->kind != KY_NODE_STRUCT)
+		v++;
+	if (n->kind == KY_NODE_STRUCT) {
+		for (uint32_t i = 0; i < n->n; i++)
+			v = skip_values(&n->children[i], v, end);
+	} else if (ky_node_is_list(n) && !n->is_scalars) {
+		for (uint64_t i = 0; i < own->n && v < end; i++)
+			v = skip_values(n->children, v, end);
+	} else if (n->kind == KY_NODE_VARIANT && own->u != KY_NO_OPTION) {
+		v = skip_values(&n->children[own->u], v, end);
+	}
+	return v;
+}
+
+/*
+ * Within one element of each array around it, a node has one value at most. Returns it, or NULL.
+ */
+static const struct ky_value *find_node(const struct ky_node *n, bool is_whole,
+	const struct ky_value *v, const struct ky_value *end)
+{
+	for (; v < end; v++) {
+		if (v->node == n || (v->node->first == n && !is_whole))
+			return v;
+	}
+	return NULL;
+}
+
+/*
+ * Narrows the values to those of the elements that the path leads through. Returns false if an
+ * array has no such element.
+ */
+static bool enter_elements(
+	const struct ky_field_ref *f, const struct ky_value **v, const struct ky_value **end)
+{
+	for (uint32_t k = 0; k < f->n_outer; k++) {
+		const struct ky_node *array = f->outer[k].array;
+		const struct ky_value *found = find_node(array, true, *v, *end);
+
+		if (!found || f->outer[k].index >= found->n)
+			return false;
+		*v = found + 1;
+		for (uint32_t i = 0; i < f->outer[k].index && *v < *end; i++)
+			*v = skip_values(array->children, *v, *end);
+		*end = skip_values(array->children, *v, *end);
+	}
+	return true;
 }
 
 static const struct ky_value *find_value(struct ky_field_ref *f, const struct ky_item *item)
 {
-	const struct ky_scope_values *scope = &item->scopes[f->scope];
-	const struct ky_value *v = ky_item_values(item, f->scope);
-	uint32_t occurrence = 0;
+	const struct ky_value *begin = ky_item_values(item, f->scope), *v = begin;
+	const struct ky_value *end = v + item->scopes[f->scope].n;
 
-	if (f->guess < scope->n && is_value_of(&v[f->guess], f) && !f->occurrence)
-		return &v[f->guess];
-	for (size_t i = 0; i < scope->n; i++) {
-		if (!is_value_of(&v[i], f) || occurrence++ != f->occurrence)
-			continue;
-		f->guess = i;
-		return &v[i];
-	}
-	return NULL;
+	if (f->n_outer)
+		return enter_elements(f, &v, &end) ? find_node(f->node, f->is_whole, v, end) : NULL;
+	if (f->guess < (size_t)(end - v) &&
+		(v = find_node(f->node, f->is_whole, begin + f->guess, begin + f->guess + 1)))
+		return v;
+	v = find_node(f->node, f->is_whole, begin, end);
+	if (v)
+		f->guess = (size_t)(v - begin);
+	return v;
 }
 
 bool ky_field_get(struct ky_field_ref *f, const struct ky_item *item, struct ky_field_value *ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields by name: "size", "customer.name", "list[2]", "points[1].x". A path is resolved once for
- * each class of events. The value of an event is then found among its decoded values or, if its
- * place in the record is known, in the record.
+ * Fields by name: "size", "customer.name", "list[2]", "points[1].x", "matrix[1][2]". A path is
+ * resolved once for each class of events. The value of an event is then found among its decoded
+ * values or, if its place in the record is known, in the record.
  *
  * An option without a name has the path of its variant: "v" is the value of the optional field v.
  * Names in CTF 2 are any text: if "a.b" could also be the member b of a, "a\.b" is the other one.
@@ -13,6 +13,14 @@
 #include "reader/cursor.h"
 
 #define KY_FIELD_ANYWHERE UINT64_MAX
+/* How many arrays a path may lead through. */
+#define KY_FIELD_MAX_OUTER 8
+
+/* An element of an array whose elements have values of their own. */
+struct ky_field_outer {
+	const struct ky_node *array;
+	uint32_t index;
+};
 
 struct ky_field_ref {
 	enum ky_scope scope;
@@ -26,7 +34,9 @@ struct ky_field_ref {
 	bool is_whole;
 	bool has_element; /* one number of an array, or one character */
 	uint32_t element;
-	uint32_t occurrence; /* of the node among the values: more than 0 in arrays of structures */
+	/* the elements that the field is in, the outermost first */
+	struct ky_field_outer outer[KY_FIELD_MAX_OUTER];
+	uint32_t n_outer;
 	size_t guess;	/* index of the value in the last event, from the scope's first value on */
 	uint64_t place; /* bits from the body of the record on, or KY_FIELD_ANYWHERE */
 };

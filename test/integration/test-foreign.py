@@ -686,6 +686,35 @@ def test_structures(k):
         check(done.returncode == status and b"'s' is a structure: name one of its members, such as 's.x.y'" in done.stderr, f"{command}: {done}")
 
 
+def test_elements(k):
+    """
+    A path leads to the value of its element, whatever is before it and in other elements, also
+    through arrays of arrays.
+    """
+    fields = ("u8 n; struct { string t; } before[n]; string z[2]; struct { u8 q[2]; } s[2]; u8 m[2][3]; "
+        "u8 k; struct { enum : u8 { A, B } t; variant <t> { u8 A; string B; } v; u8 j; struct { u8 y; } w[j]; } o[k];")
+    trace = write(k, "elements", BARE + f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n', s=
+        b"\0" b"ab\0cd\0" b"\1\2\3\4" b"\1\2\3\4\5\6" b"\3" b"\0\7\0" b"\1xy\0\1\x0a" b"\0\x08\2\x0b\x0c"
+        b"\2a\0b\0" b"ef\0gh\0" b"\5\6\7\x08" b"\x11\x12\x13\x14\x15\x16" b"\2" b"\1z\0\1\x0d" b"\0\x09\1\x0e"
+        b"\1a\0" b"ij\0kl\0" b"\1\1\1\1" b"\0\0\0\0\0\0" b"\0")
+    events = [json.loads(line)["fields"] for line in run(k, CLI, "view", trace, "--format=json").stdout.splitlines()]
+    equal(len(events), 3, "events")
+    for path, at, wanted in (
+            ("z[0]", lambda e: e["z"][0], ["ab", "ef", "ij"]), ("z[1]", lambda e: e["z"][1], ["cd", "gh", "kl"]),
+            ("before[1].t", lambda e: e["before"][1]["t"], ["b"]),
+            ("s[1].q[0]", lambda e: e["s"][1]["q"][0], [3, 7, 1]), ("m[1][2]", lambda e: e["m"][1][2], [6, 22, 0]),
+            ("o[0].v.A", lambda e: e["o"][0]["v"], [7]), ("o[1].v.A", lambda e: e["o"][1]["v"], [9]), ("o[2].v.A", lambda e: e["o"][2]["v"], [8]),
+            ("o[1].v.B", lambda e: e["o"][1]["v"], ["xy"]), ("o[0].w[0].y", lambda e: e["o"][0]["w"][0]["y"], [13]), ("o[1].w[0].y", lambda e: e["o"][1]["w"][0]["y"], [10, 14]),
+            ("o[2].w[1].y", lambda e: e["o"][2]["w"][1]["y"], [12]), ("o[0].w[1].y", lambda e: e["o"][0]["w"][1]["y"], []), ("o[3].j", lambda e: e["o"][3]["j"], [])):
+        lines = k.kymo("view", trace, f"--fields={path}", "--format=json", status=None).stdout.splitlines()
+        equal([json.loads(line)["fields"][path] for line in lines], wanted, path)
+        for value in wanted:
+            text = json.dumps(value)
+            found = k.kymo("view", trace, "-f", f"{path} == {text}", "--format=json").stdout.splitlines()
+            equal([at(json.loads(line)["fields"]) for line in found], [value] * wanted.count(value), f"{path} == {text}")
+    equal(k.kymo("view", trace, "--fields=o[1],m[0]", "--tail=2").stdout.splitlines()[0], "e: { o[1] = { t = ( \"A\" : container = 0 ), v = { 9 }, j = 1, w = [ [0] = { y = 14 } ] }, m[0] = [ [0] = 17, [1] = 18, [2] = 19 ] }", "whole elements")
+
+
 def test_chosen_fields(k):
     """Events that have none of the fields are left out, also of classes that have them at times."""
     array = {"type": "dynamic-length-array", "length-field-location": here("n"), "element-field-class": unsigned(8)}
