@@ -35,6 +35,7 @@ struct number {
 	unsigned bits; /* bits of it in the trace */
 	bool is_signed;
 	bool differs;  /* the kernel compares more bits, which mean nothing, or with another sign */
+	bool has_mask; /* the kernel takes `NAME & MASK` as it is meant */
 	int32_t added; /* the trace's value is greater by this */
 };
 
@@ -60,13 +61,14 @@ static bool find_number(
 	const struct ky_kfield *f;
 	int i = find_field(t, n);
 
-	*ret = (struct number){.bits = 32, .is_signed = true};
+	*ret = (struct number){.bits = 32, .is_signed = true, .has_mask = true};
 	if (is_context(n, "tid")) {
 		strcpy(ret->name, "common_pid");
 		return true;
 	}
 	if (is_context(n, "cpu_id")) {
 		strcpy(ret->name, "CPU");
+		ret->has_mask = false; /* the kernel accepts one, and then no event passes */
 		return true;
 	}
 	f = i < 0 ? NULL : t->p->from[i].field;
@@ -170,8 +172,9 @@ static bool put_mask(const struct translation *t, struct ky_buf *b, unsigned i)
 		l = i - 1;
 		r = node_of(t, i)->left;
 	}
-	if (!find_number(t, node_of(t, l), &f) || f.added || !constant_of(t, r, &mask) ||
-		mask <= 0 || mask >= (__int128)1 << (f.bits - f.is_signed))
+	if (!find_number(t, node_of(t, l), &f) || !f.has_mask || f.added ||
+		!constant_of(t, r, &mask) || mask <= 0 ||
+		mask >= (__int128)1 << (f.bits - f.is_signed))
 		return false;
 	ky_buf_printf(b, "%s & ", f.name);
 	put_constant(b, mask);

@@ -45,6 +45,8 @@
 	{"sched_switch", "next_comm == \"\"", "", "next_comm == \"\""},
 	{"sched_switch", "$ctx.tid == 7", "common_pid == 7", ""},
 	{"sched_switch", "$ctx.cpu_id == 1", "CPU == 1", ""},
+	{"sched_switch", "$ctx.cpu_id & 1", "", "$ctx.cpu_id & 1"},
+	{"sched_switch", "(1 & $ctx.cpu_id) == 0", "", "(1 & $ctx.cpu_id) == 0"},
 	{"sched_switch", "$ctx.procname == \"sh\"", "COMM == \"sh\"", ""},
 	{"sched_switch", "$ctx.procname == \"ba*\"", "COMM ~ \"ba*\"", ""},
 	{"sched_switch", "$ctx.pid == 9", "", "$ctx.pid == 9"},
