@@ -5,6 +5,7 @@ Probes: events that the kernel makes at functions of programs, at their SDT prob
 functions. Exact counts, semaphores, and nothing left in tracefs. Needs root and tracefs.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -112,11 +113,16 @@ def test_replaced(k):
     equal([len(events(out, name)) for name in ("called", "again")], [0, 1], "calls in the earlier file, and in the new one")
 
 
-def remove_definition(group, name):
+def write_definitions(*lines):
     """As another program does it."""
     fd = os.open(TRACING / "dynamic_events", os.O_WRONLY | os.O_APPEND)
-    os.write(fd, f"-:{group}/{name}\n".encode())
+    for line in lines:
+        os.write(fd, f"{line}\n".encode())
     os.close(fd)
+
+
+def remove_definition(group, name):
+    write_definitions(f"-:{group}/{name}")
 
 
 def test_removed(k):
@@ -140,6 +146,39 @@ def test_removed(k):
     check("removed probe" not in notices, notices)
     k.kymo("destroy")
     equal([len(events(k.top / "trace", name)) for name in ("called", "step")], [1, 2], "events")
+
+
+def test_defined_again(k):
+    """Another program's probes change their places, numbers and fields between two starts."""
+    need_tracefs()
+    k.start_daemon()
+    out, theirs = k.top / "trace", f"theirs{os.getpid()}"
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    place = definitions(groups(k)[0])[0].split()[1]
+
+    def remove():
+        """The daemon disables the events of a stopped session a little later."""
+        for name in ("a", "b"):
+            with contextlib.suppress(OSError):
+                remove_definition(theirs, name)
+        return not definitions(theirs)
+
+    try:
+        write_definitions(f"p:{theirs}/a {place} old=\\1:u8", f"p:{theirs}/b {place} old=\\2:u8")
+        k.kymo("enable-event", "-k", f"{theirs}:a", f"{theirs}:b")
+        k.kymo("start")
+        k.run([PROBED, "1"], input="\n")
+        k.kymo("stop")
+        wait_for(remove, "the probes to be removed")
+        write_definitions(f"p:{theirs}/b {place} new=\\3:u64", f"p:{theirs}/a {place} first=\\4:u16 second=\\5:u32")
+        k.kymo("start")
+        k.run([PROBED, "1"], input="\n")
+        k.kymo("destroy")
+        found = [[fields.split(", ", 1)[1] for _, fields in events(out, name)] for name in ("a", "b")]
+        equal(found, [["old = 1", "first = 4, second = 5"], ["old = 2", "new = 3"]], "events")
+    finally:
+        wait_for(remove, "the probes to be removed")
 
 
 def test_many(k):

@@ -82,17 +82,24 @@ static struct kernel_event *event_alloc(const char *system, const char *name)
 	return NULL;
 }
 
+/* Reads the kernel's text about the event. Returns NULL with errno set. */
+static char *read_format(const struct kernel_set *set, const struct kernel_event *e)
+{
+	char path[TRACEFS_PATH_MAX];
+
+	snprintf(path, sizeof(path), "events/%s/%s/format", e->system, e->name);
+	return tracefs_read(set->main.dir, path);
+}
+
 /* Makes an event of the set with the kernel's description. Returns NULL with errno set. */
 static struct kernel_event *event_new(
 	const struct kernel_set *set, const char *system, const char *name)
 {
 	struct kernel_event *e = event_alloc(system, name);
-	char path[TRACEFS_PATH_MAX];
 
 	if (!e)
 		return NULL;
-	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
-	e->format = tracefs_read(set->main.dir, path);
+	e->format = read_format(set, e);
 	if (e->format)
 		return e;
 	kernel_event_free(e);
@@ -575,12 +582,10 @@ void kernel_put_split(struct ky_buf *to, const struct kernel_set *set, const str
 int kernel_event_read(const struct kernel_set *set, struct kernel_event *e)
 {
 	struct ky_kformat *f = malloc(sizeof(*f));
-	char path[TRACEFS_PATH_MAX];
 	int ret = -ENOMEM;
 
-	snprintf(path, sizeof(path), "events/%s/%s/format", e->system, e->name);
 	free(e->format);
-	e->format = tracefs_read(set->main.dir, path);
+	e->format = read_format(set, e);
 	if (f)
 		ret = e->format ? ky_kformat_parse(f, e->format) : -errno;
 	if (!ret)
@@ -589,7 +594,7 @@ int kernel_event_read(const struct kernel_set *set, struct kernel_event *e)
 	return ret;
 }
 
-/* Forgets the probes that another program has removed. Returns 1, 0 if there is none, or -errno. */
+/* Forgets the probes that another program has removed. Returns 0 or -errno. */
 static int forget_removed(const struct kernel *k, struct kernel_set *set)
 {
 	char *found = NULL;
@@ -601,25 +606,40 @@ static int forget_removed(const struct kernel *k, struct kernel_set *set)
 	}
 	free(set->probes);
 	set->probes = found;
-	return 1;
+	return 0;
 }
 
-/* The kernel gives a new number to a probe that is defined again. */
-static void describe_probes(struct kernel_set *set)
+/*
+ * Forgets the events that the kernel describes in another way now: another program has removed a
+ * probe, or a module, and defined an event of this name again, which it cannot while the event is
+ * enabled. They become new events. Returns whether there were any.
+ */
+static bool forget_changed(struct kernel_set *set)
 {
-	struct kernel_event *e;
+	struct kernel_event *e, *tmp;
+	bool any = false;
 
-	ky_list_foreach (e, &set->events, node)
-		if (set->probes && probes_is_of(set->probes, e->name) && !kernel_event_read(set, e))
-			OBSERVE(set->channel->session->env, kernel_event_described, set, e);
+	ky_list_foreach_safe (e, tmp, &set->events, node) {
+		_cleanup_free_ char *format = e->enabled ? NULL : read_format(set, e);
+
+		if (!format || !strcmp(format, e->format))
+			continue;
+		kernel_event_free(e);
+		any = true;
+	}
+	return any;
 }
 
-int kernel_events_define(struct channel *c, char why[KERNEL_WHY_MAX])
+/*
+ * Defines the probes of the enabled rules, also those that another program has removed. Returns 0,
+ * or -errno with one line in why.
+ */
+static int define_probes(struct channel *c, char why[KERNEL_WHY_MAX])
 {
 	struct kernel *k = c->session->env->kernel;
 	struct kernel_set *set = c->kernel;
 	const struct rule *r;
-	int ret = 0, one, removed = set->probes ? forget_removed(k, set) : 0;
+	int ret = set->probes ? forget_removed(k, set) : 0, one;
 
 	*why = '\0';
 	ky_list_foreach (r, &c->rules, node) {
@@ -631,8 +651,6 @@ int kernel_events_define(struct channel *c, char why[KERNEL_WHY_MAX])
 			one = probes_note_files(&set->probe_files, r->probe);
 		ret = ret ? ret : one;
 	}
-	if (removed > 0)
-		describe_probes(set);
 	if (ret < 0 && !*why)
 		snprintf(why, KERNEL_WHY_MAX, "cannot define a probe: %s", strerror(-ret));
 	return ret;
@@ -650,12 +668,20 @@ int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
 		free(r->mismatch);
 		r->mismatch = NULL;
 	}
-	u.error = kernel_events_define(c, why);
+	u.error = define_probes(c, why);
+	forget_changed(c->kernel);
 	ret = kernel_events_list(k, update_event, &u);
 	if (ret < 0)
 		snprintf(
 			why, KERNEL_WHY_MAX, "cannot list the kernel's events: %s", strerror(-ret));
 	return ret < 0 ? ret : u.error;
+}
+
+int kernel_events_prepare(struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	int ret = define_probes(c, why);
+
+	return forget_changed(c->kernel) ? kernel_events_update(c, why) : ret;
 }
 
 /* Describes the event again, with all contexts. After an error it keeps its number. */

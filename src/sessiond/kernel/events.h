@@ -30,10 +30,10 @@ struct kernel_event {
  */
 int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX]);
 /*
- * Defines the probes of the channel's enabled rules, also those that another program has removed,
- * which it describes to the consumer again. Returns 0, or -errno with one line in why.
+ * Before the kernel records: defines probes that another program has removed, and describes events
+ * again that the kernel has described in another way since. Returns as kernel_events_update().
  */
-int kernel_events_define(struct channel *c, char why[KERNEL_WHY_MAX]);
+int kernel_events_prepare(struct channel *c, char why[KERNEL_WHY_MAX]);
 /* Reads what the kernel says of the event: its number and its format. Returns 0 or -errno. */
 int kernel_event_read(const struct kernel_set *set, struct kernel_event *e);
 /* Enables in the kernel what is wanted, and disables the rest. The first failure is a notice. */

@@ -580,7 +580,7 @@ void kernel_prepare(struct session *s)
 	struct channel *c;
 
 	ky_list_foreach (c, &s->channels, node)
-		if (c->kernel && c->kernel->probes && kernel_events_define(c, why) < 0)
+		if (c->kernel && kernel_events_prepare(c, why) < 0)
 			session_notice(s, "channel '%s': %s", c->name, why);
 }
 

@@ -46,7 +46,7 @@ void kernel_settle(struct session *s);
 /* Makes a new channel one for kernel events, whose records have their thread. 0 or -ENOMEM. */
 int kernel_channel_init(struct channel *c);
 bool session_has_kernel(const struct session *s);
-/* Before the session starts: makes sure that its probes are in the kernel. */
+/* Before the session starts: makes sure that the kernel has its events as they are described. */
 void kernel_prepare(struct session *s);
 /*
  * Applies the session's state to its kernel channels: started or not, whom it tracks. Failures
