@@ -53,7 +53,7 @@ check test:
 soak:
 	@scripts/deps --test
 	@$(MAKE) --no-print-directory all
-	@for name in killed processes failures scribble recover consumer-dies fleet endurance; do \
+	@for name in killed processes failures scribble random recover consumer-dies fleet endurance; do \
 		KYMO_TEST_BUILD='$(abspath $(BUILD))' KYMO_TEST_BUDGET=120 KYMO_TEST_POINTS=1 KYMO_TEST_FORKS=16000 KYMO_TEST_ALL=1 KYMO_TEST_STORES=20000000 KYMO_TEST_EVENTS=1000000000 \
 			python3 test/integration/test-$$name.py || exit 1; \
 	done

@@ -45,6 +45,7 @@ class Session:
         self.n_emitted = self.n_programs = 0
         self.on = True
         self.running = []
+        self.beside = None
         self.steps = []
 
     def program(self, *args):
@@ -64,18 +65,29 @@ class Session:
     def step_program_beside(self):
         """A program that runs during the next steps, except those that end the recording."""
         if self.on:
-            self.running.append(self.program())
+            app = self.ready_program()
+            self.k.let_go(app)
+            self.running.append(app)
 
     def settle(self):
         while self.running:
             self.count(self.running.pop())
 
-    def step_killed(self):
-        """A program that is killed after it has recorded all its events."""
+    def ready_program(self):
+        """Returns a program that waits for let_go() before and after it emits its events."""
         app = self.program("-w")
         self.k.expect(app, "ready")
+        return app
+
+    def emit_all(self, app):
+        """Returns how many events it has emitted; it does not end yet."""
         self.k.let_go(app)
-        n = sum(int(app.stdout.readline().split()[1]) for _ in range(2))
+        return sum(int(app.stdout.readline().split()[1]) for _ in range(2))
+
+    def step_killed(self):
+        """A program that is killed after it has recorded all its events."""
+        app = self.ready_program()
+        n = self.emit_all(app)
         self.n_emitted += n if self.on else 0
         app.kill()
         app.wait()
@@ -104,6 +116,42 @@ class Session:
         for consumer in kymotest.consumers(self.k):
             os.kill(consumer, signal.SIGKILL)
             wait_for(lambda: kymotest.consumers(self.k) not in ([], [consumer]), "another consumer")
+
+    def warnings(self):
+        return [w for name in (self.name, self.beside) if name for w in self.k.ask("status", session=name)["warnings"]]
+
+    def step_kill_daemon(self):
+        """
+        The programs that run go on, and none starts. A consumer that was killed before has been
+        replaced: the daemon had the buffers for the new one.
+        """
+        wait_for(lambda: "consumer" not in str(self.warnings()), lambda: f"the consumer: {self.warnings()}")
+        self.k.daemon.kill()
+        self.k.daemon.wait()
+        self.k.start_daemon()
+
+    def step_context(self):
+        """The events of the programs that run get further contexts."""
+        self.k.kymo("add-context", "-s", self.name, "-t", "vpid", "-t", "vtid", status=None)
+
+    def step_rule(self):
+        """The rule ends and begins again; a program emits its events in between."""
+        self.settle()
+        app = self.ready_program()
+        self.k.kymo("disable-event", "-s", self.name, "emit:*")
+        self.emit_all(app)
+        self.k.kymo("enable-event", "-s", self.name, "emit:*")
+        self.k.finish(app)
+
+    def step_session_beside(self):
+        """Another session records the events of the programs that run, for a while."""
+        if self.beside:
+            self.k.kymo("destroy", self.beside)
+            self.beside = None
+        else:
+            self.beside = f"{self.name}-beside-{len(self.steps)}"
+            self.k.record("emit:*", session=self.beside, channel=channel(self.rng, False))
+            self.k.kymo("add-context", "-s", self.beside, "-t", "procname")
 
     def step_snapshot(self):
         out = self.k.traces / f"{self.name}-snapshot-{len(self.steps)}"
@@ -144,7 +192,8 @@ class Session:
 
     def finish(self):
         n = self.check_memory() if self.overwrite else self.check_files()
-        self.k.kymo("destroy", self.name)
+        for name in filter(None, (self.name, self.beside)):
+            self.k.kymo("destroy", name)
         return n
 
 
