@@ -507,7 +507,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	if (!ret)
 		ret = watch_bound(d);
 	if (!ret)
-		ret = rundir_open(&d->run, d->options.take_over);
+		ret = rundir_open(&d->run, d->options.take_over, d->options.bound);
 	d->env.all_users = d->run.global && !ky_env("KYMO_RUNDIR");
 	if (!ret)
 		watch_run(d);

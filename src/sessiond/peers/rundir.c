@@ -223,7 +223,7 @@ static int make_state(struct rundir *r)
 	return 0;
 }
 
-int rundir_open(struct rundir *r, bool take_over)
+int rundir_open(struct rundir *r, bool take_over, bool is_made)
 {
 	int ret;
 
@@ -231,7 +231,7 @@ int rundir_open(struct rundir *r, bool take_over)
 	r->lock_fd = r->state_fd = r->watch_fd = -1;
 	ret = find_path(r);
 	if (!ret)
-		ret = make_directory(r);
+		ret = is_made ? check_directory(r) : make_directory(r);
 	if (!ret)
 		watch_directory(r);
 	if (!ret)

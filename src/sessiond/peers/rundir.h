@@ -25,9 +25,10 @@ struct rundir {
 /*
  * Opens the directory for this daemon alone. 0, or -errno after a line in the log that says what is
  * wrong: the place, its owner or mode, another daemon's pid. take_over: another daemon is asked to
- * make room, and waited for.
+ * make room, and waited for. is_made: whoever has started the daemon has made the directory, and
+ * removes it; if it does not exist, it is not made again.
  */
-int rundir_open(struct rundir *r, bool take_over);
+int rundir_open(struct rundir *r, bool take_over, bool is_made);
 /*
  * Returns the path of a file in the directory, in one static buffer. rundir_open made sure that it
  * fits an address.
