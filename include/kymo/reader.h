@@ -68,9 +68,9 @@ struct kymo_reader_error {
 };
 
 /*
- * Opens all traces below n directories. options, error: may be NULL. The caller closes *ret_reader.
- * Returns -ENOENT if there is no trace; -EINVAL if the metadata is damaged; or the error of reading
- * a directory.
+ * Opens all traces below n directories, each trace once. options, error: may be NULL. The caller
+ * closes *ret_reader. Returns -ENOENT if there is no trace; -EINVAL if the metadata is damaged; or
+ * the error of reading a directory.
  */
 KYMO_READER_API int kymo_reader_open(struct kymo_reader **ret_reader, const char *const *paths,
 	size_t n, const struct kymo_reader_options *options, struct kymo_reader_error *error);

@@ -56,6 +56,19 @@ static bool is_taken(const struct merge *m, size_t n, const char *name)
 	return false;
 }
 
+/* Refuses an input that contains the input n, or is in it: its events would be there twice. */
+static int check_overlap(const struct merge *m, size_t n)
+{
+	const char *path = m->inputs[n].path;
+
+	for (size_t i = 0; i < n; i++)
+		if (cli_is_below(path, m->inputs[i].path) || cli_is_below(m->inputs[i].path, path))
+			return cli_usage(m->cli,
+				"%s and %s have the same traces: name each trace once",
+				cli_arg(m->cli, i), cli_arg(m->cli, n));
+	return CLI_OK;
+}
+
 /* Each trace keeps the name of its directory; a further one of that name gets a number. */
 static int take_inputs(struct merge *m)
 {
@@ -63,10 +76,14 @@ static int take_inputs(struct merge *m)
 
 	for (size_t i = 0; i < m->n; i++) {
 		struct input *in = &m->inputs[i];
+		int code;
 
 		if (!realpath(cli_arg(m->cli, i), in->path))
 			return cli_fail(
 				m->cli, "not-found", "%s: %s", cli_arg(m->cli, i), strerror(errno));
+		code = check_overlap(m, i);
+		if (code)
+			return code;
 		snprintf(copy, sizeof(copy), "%s", in->path);
 		snprintf(in->name, sizeof(in->name), "%.200s", basename(copy));
 		for (unsigned k = 2; is_taken(m, i, in->name); k++)

@@ -78,7 +78,6 @@ static int find_removed(struct ky_trace_reader *r, const char *root)
 static int find_path(struct ky_trace_reader *r, const char *path)
 {
 	char *root = realpath(path, NULL), **at;
-	size_t n_before = r->n_traces;
 	int e;
 
 	if (!root)
@@ -91,10 +90,10 @@ static int find_path(struct ky_trace_reader *r, const char *path)
 	}
 	*at = root;
 	e = ky_search(r, root);
-	if (!e && r->n_traces == n_before)
+	if (!e)
 		e = ky_reader_fail(r, -ENOENT,
 			"%s is no trace: no file 'metadata' in it or in a directory below", path);
-	return e ? e : find_removed(r, root);
+	return e < 0 ? e : find_removed(r, root);
 }
 
 int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const *paths, size_t n,
@@ -112,6 +111,7 @@ int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const 
 			why[0] = '\0';
 		}
 	}
+	ky_search_end(r);
 	return finish_open(ret_reader, r, e);
 }
 

@@ -335,46 +335,63 @@ struct link {
 };
 
 /*
- * The search of a directory. Links are followed last: so a directory that is here, too, has its own
+ * The search of one root. Links are followed last: so a directory that is here, too, has its own
  * name. No directory is searched twice, so loops end.
  */
 struct search {
 	struct ky_trace_reader *r; /* borrowed */
+	const char *root;	   /* borrowed */
 	size_t root_len;
 	struct link *links; /* owned */
 	size_t n_links;
-	size_t n_linked;     /* directories that were found behind links */
-	bool follows;	     /* what is searched now is behind a link */
-	struct ky_htab seen; /* owned, of struct seen */
+	size_t n_linked; /* directories that were found behind links */
+	bool follows;	 /* what is searched now is behind a link */
+	bool has_trace;	 /* one was found below this root, now or from an earlier root */
 };
 
-/* A directory that was searched. */
-struct seen {
+/*
+ * A directory that was searched. A further root may contain it, too. Then it is searched again,
+ * because only so it is known whether that root has a trace, but its traces are not added again.
+ */
+struct searched {
 	struct ky_hnode node;
 	struct ky_inode inode;
+	const char *root; /* borrowed: the last one from which it was found */
+	bool is_trace;
 };
 
-/* Returns 1 if the directory was searched before, 0 if not, or -ENOMEM. */
-static int see_directory(struct search *s, DIR *d)
+static struct searched *find_searched(struct search *s, const struct ky_inode *inode, uint32_t hash)
+{
+	for (struct ky_hnode *n = ky_htab_first(&s->r->searched, hash); n; n = ky_htab_next(n)) {
+		struct searched *found = ky_container_of(n, struct searched, node);
+
+		if (!compare_inodes(&found->inode, inode))
+			return found;
+	}
+	return NULL;
+}
+
+/* Returns the entry of a directory, or NULL without memory. A new entry has no root. */
+static struct searched *get_searched(struct search *s, DIR *d)
 {
 	struct stat st = {0};
+	struct searched *entry;
 	struct ky_inode inode;
-	struct seen *seen;
 	uint32_t hash;
 
 	fstat(dirfd(d), &st);
 	inode = inode_of(&st);
 	hash = ky_hash(&inode, sizeof(inode));
-	for (struct ky_hnode *n = ky_htab_first(&s->seen, hash); n; n = ky_htab_next(n))
-		if (!compare_inodes(&ky_container_of(n, struct seen, node)->inode, &inode))
-			return 1;
-	seen = calloc(1, sizeof(*seen));
-	if (!seen || ky_htab_add(&s->seen, &seen->node, hash) < 0) {
-		free(seen);
-		return ky_reader_fail_memory(s->r);
+	entry = find_searched(s, &inode, hash);
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || ky_htab_add(&s->r->searched, &entry->node, hash) < 0) {
+		free(entry);
+		return NULL;
 	}
-	seen->inode = inode;
-	return 0;
+	entry->inode = inode;
+	return entry;
 }
 
 /* Returns 0, or 1 if there are too many. */
@@ -451,12 +468,31 @@ static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 	return error == -ENOMEM ? error : 0;
 }
 
+/* Adds the trace in a directory, or what was added to it, or the traces below. */
+static int read_directory(
+	struct search *s, DIR *d, const char *dir, int depth, struct searched *entry)
+{
+	struct ky_trace_reader *r = s->r;
+	struct ky_trace *t = r->known ? find_trace(r, d, dir) : NULL;
+	int error;
+
+	if (t)
+		error = grow_trace(r, t, d);
+	else if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
+		error = add_trace(r, d, dir, s->root_len);
+	else
+		return find_below(s, d, dir, depth);
+	entry->is_trace = !error;
+	s->has_trace |= !error;
+	return error;
+}
+
 /* Returns 1 if the directory is not to be searched (again), else 0 or a negative errno. */
 static int find_traces(struct search *s, const char *dir, int depth)
 {
 	struct ky_trace_reader *r = s->r;
 	DIR *d = opendir(dir);
-	struct ky_trace *t;
+	struct searched *entry;
 	int error = d ? 0 : -errno;
 
 	if (error == -ENOTDIR)
@@ -466,16 +502,18 @@ static int find_traces(struct search *s, const char *dir, int depth)
 	if (error)
 		return ky_reader_fail(
 			r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
-	error = see_directory(s, d);
-	if (!error && s->follows)
-		error = count_linked(s, dir);
-	t = !error && r->known ? find_trace(r, d, dir) : NULL;
-	if (t)
-		error = grow_trace(r, t, d);
-	else if (!error && !faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
-		error = add_trace(r, d, dir, s->root_len);
-	else if (!error)
-		error = find_below(s, d, dir, depth);
+	entry = get_searched(s, d);
+	if (!entry) {
+		error = ky_reader_fail_memory(r);
+	} else if (entry->root == s->root || entry->is_trace) {
+		s->has_trace |= entry->is_trace;
+		error = 1;
+	} else {
+		entry->root = s->root;
+		error = s->follows ? count_linked(s, dir) : 0;
+	}
+	if (!error)
+		error = read_directory(s, d, dir, depth, entry);
 	closedir(d);
 	return error;
 }
@@ -488,7 +526,7 @@ static size_t root_length(const char *root)
 
 int ky_search(struct ky_trace_reader *r, const char *root)
 {
-	struct search s = {.r = r, .root_len = root_length(root)};
+	struct search s = {.r = r, .root = root, .root_len = root_length(root)};
 	int e = find_traces(&s, root, 0);
 
 	s.follows = true;
@@ -501,8 +539,12 @@ int ky_search(struct ky_trace_reader *r, const char *root)
 	for (size_t i = 0; i < s.n_links; i++)
 		free(s.links[i].path);
 	free(s.links);
-	ky_htab_free_all(&s.seen, struct seen, node);
-	return e;
+	return e < 0 ? e : s.has_trace;
+}
+
+void ky_search_end(struct ky_trace_reader *r)
+{
+	ky_htab_free_all(&r->searched, struct searched, node);
 }
 
 int ky_search_again(struct ky_trace_reader *r)
@@ -511,6 +553,7 @@ int ky_search_again(struct ky_trace_reader *r)
 
 	for (size_t i = 0; i < r->n_paths && e != -ENOMEM; i++)
 		e = ky_search(r, r->paths[i]);
+	ky_search_end(r);
 	free(r->known);
 	r->known = NULL;
 	r->n_known = 0;

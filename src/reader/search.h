@@ -9,10 +9,13 @@
 #include "reader/state.h"
 
 /*
- * Adds the traces below a directory and their files. Traces that cannot be read do not hide the
- * others. Returns 0, or a negative errno with the failure stored in the reader.
+ * Adds the traces below a directory and their files, without those that an earlier call has added
+ * under any path. Traces that cannot be read do not hide the others. Returns whether there is a
+ * trace below the directory, or a negative errno with the failure stored in the reader.
  */
 int ky_search(struct ky_trace_reader *r, const char *root);
+/* Forgets which directories were searched. Call it after the last call of ky_search(). */
+void ky_search_end(struct ky_trace_reader *r);
 /*
  * Searches all directories again, for new traces, metadata and files, and sets how long the known
  * files are now. Returns 0 or -ENOMEM.

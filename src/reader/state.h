@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 
+#include "base/htab.h"
 #include "reader/stream.h"
 
 struct ky_trace_reader_options {
@@ -36,10 +37,12 @@ struct ky_trace_reader {
 	size_t n_gaps;
 	char **paths; /* owned: of the directories that were opened */
 	size_t n_paths;
-	struct ky_file **known; /* owned, while directories are searched: all files, by inode */
+	struct ky_file *
+		*known; /* owned, while directories are searched again: all files, by inode */
 	size_t n_known;
-	uint64_t generation; /* number of refreshes that found something new */
-	bool has_changed;    /* during a refresh */
+	struct ky_htab searched; /* owned, while directories are searched: see reader/search.c */
+	uint64_t generation;	 /* number of refreshes that found something new */
+	bool has_changed;	 /* during a refresh */
 	struct ky_files pool;
 	pthread_mutex_t lock; /* protects the making of the index */
 	char *why;	      /* while it is opened */

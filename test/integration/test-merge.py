@@ -135,6 +135,8 @@ def test_refused(k):
         ([*traces, "-o", traces[0] / "in"], 2, "is in one of the traces"),
         ([*traces, "-o", traces[1] / ".." / traces[1].name / "ust" / "in/"], 2, "is in one of the traces"),
         ([k.top / "nothing", traces[0], "-o", k.top / "c"], 1, "No such file"),
+        ([*traces, traces[0], "-o", k.top / "c"], 2, "have the same traces"),
+        ([traces[0] / "ust", *traces, "-o", k.top / "c"], 2, "have the same traces"),
     ):
         done = k.kymo("merge", *args, status=status)
         check(said in done.stderr, done.stderr)

@@ -210,6 +210,17 @@ def test_refresh(k):
     equal([c.name for c in t.classes], ["a:n", "a:late"], "classes")
 
 
+def test_refresh_of_overlapping_directories(k):
+    """A trace that appears below two of the opened directories is read once."""
+    one = answers.Trace({"a:n": [("u32", "n")]})
+    one.packet(0, [one.record(10, "a:n", 1)])
+    one.write(k.top / "all/part/first")
+    t = kymo.open(k.top / "all", k.top / "all/part")
+    one.write(k.top / "all/part/second")
+    equal((t.refresh(), list(t.events(None, "n"))), (True, [(1,), (1,)]), "events")
+    t.close()
+
+
 class Watched:
     """The library. `during` is called while the first batch is read, and `calls` are its calls."""
 
