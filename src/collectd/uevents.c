@@ -117,7 +117,7 @@ uint64_t uevent_number(struct udev_device *d, const char *property)
 	return strtoull(uevent_text(d, property), NULL, 10);
 }
 
-const char *device_text(struct udev_device *d, const char *file)
+static const char *device_text(struct udev_device *d, const char *file)
 {
 	const char *value = udev_device_get_sysattr_value(d, file);
 

@@ -22,7 +22,6 @@ bool uevents_heard(void);
  */
 const char *uevent_text(struct udev_device *d, const char *property);
 uint64_t uevent_number(struct udev_device *d, const char *property);
-const char *device_text(struct udev_device *d, const char *file);
 int64_t device_number(struct udev_device *d, const char *file, int64_t otherwise);
 /* Calls fn with each existing device, in any thread. Returns how many. */
 uint32_t devices_each(const char *subsystem, void (*fn)(struct udev_device *d));

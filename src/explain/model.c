@@ -73,7 +73,7 @@ void ky_component_count_stage(struct ky_components *c, uint32_t number, bool is_
 	o->n_given += is_given;
 }
 
-void ky_components_deinit(struct ky_components *c)
+static void deinit_components(struct ky_components *c)
 {
 	for (size_t i = 0; i < c->all.n; i++)
 		free(c->all.v[i]);
@@ -205,7 +205,7 @@ void ky_explain_deinit(struct ky_explain *x)
 	ky_vec_deinit(&x->keys);
 	ky_vec_deinit(&x->company);
 	ky_vec_deinit(&x->rare);
-	ky_components_deinit(&x->components);
+	deinit_components(&x->components);
 	ky_texts_deinit(&x->names);
 }
 

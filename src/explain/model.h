@@ -73,7 +73,6 @@ static inline const struct ky_component *ky_component_get(
 {
 	return c->all.v[number - 1];
 }
-void ky_components_deinit(struct ky_components *c);
 
 /* One component of one instance. */
 struct ky_part {

@@ -33,7 +33,8 @@ struct work {
 
 static const char *const scope_names[] = {"the trace", "each thread", "each process"};
 
-const char *ky_times_ordinal(char *buf, size_t size, uint64_t n)
+/* "1st", "22nd", "13th", "64th". Returns buf. */
+static const char *put_ordinal(char *buf, size_t size, uint64_t n)
 {
 	static const char *const endings[] = {"th", "st", "nd", "rd"};
 	bool teen = n % 100 >= 11 && n % 100 <= 13;
@@ -272,8 +273,7 @@ static void test_places(struct work *w, struct place *v, size_t n, const char *o
 	/* So many of those that the step names must be affected. */
 	if (!step || 4 * of_trace(w, n) * step < w->n_trace)
 		return;
-	snprintf(text, sizeof(text), "each %s %s", ky_times_ordinal(ordinal, sizeof(ordinal), step),
-		of);
+	snprintf(text, sizeof(text), "each %s %s", put_ordinal(ordinal, sizeof(ordinal), step), of);
 	add_time(w, part, 0, text);
 }
 

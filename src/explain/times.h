@@ -16,8 +16,6 @@ struct ky_times {
 int ky_times_find(struct ky_times *ret, const struct ky_difference *d, const struct ky_finding *f,
 	struct ky_instance *const *all, size_t n_all);
 
-/* "1st", "22nd", "13th", "64th". Returns buf. */
-const char *ky_times_ordinal(char *buf, size_t size, uint64_t n);
 /* "10:38:15.633286720", local time. Returns buf. */
 const char *ky_times_clock(char *buf, size_t size, int64_t ns);
 

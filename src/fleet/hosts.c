@@ -109,7 +109,8 @@ int hosts_add_absent(struct hosts *h, const char *path)
 	return r;
 }
 
-size_t hosts_missing(const struct hosts *h)
+/* Returns how many have announced themselves, and have not answered. */
+static size_t count_missing(const struct hosts *h)
 {
 	size_t n = 0;
 
@@ -213,7 +214,7 @@ static struct host *talk_hear(struct talk *t, struct kymo_value **ret_answer, in
 /* How long is the time of the answers that are missing? */
 static uint64_t time_for(const struct hosts *h, uint64_t timeout_ns)
 {
-	return hosts_missing(h)		 ? timeout_ns
+	return count_missing(h)		 ? timeout_ns
 	       : count_answers(h) < h->n ? KY_MIN(timeout_ns, ABSENT_NS)
 					 : 0;
 }

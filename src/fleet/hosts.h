@@ -47,8 +47,6 @@ int hosts_ask(struct hosts *h, struct link *l, const char *what, struct kymo_val
 	uint64_t timeout_us);
 /* Measures the clocks of those that have answered. Returns 0 or -errno. */
 int hosts_measure(struct hosts *h, struct link *l);
-/* Returns how many have announced themselves, and have not answered. */
-size_t hosts_missing(const struct hosts *h);
 
 /* The wall clock. */
 int64_t hosts_now_ns(void);

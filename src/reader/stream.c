@@ -151,7 +151,7 @@ bool ky_stream_is_of_thread(const struct ky_stream *s)
 	return false;
 }
 
-void ky_file_deinit(struct ky_file *f)
+static void deinit_file(struct ky_file *f)
 {
 	ky_handle_deinit(&f->handle, f->files);
 	free(f->path);
@@ -161,7 +161,7 @@ void ky_file_deinit(struct ky_file *f)
 void ky_stream_deinit(struct ky_stream *s)
 {
 	for (size_t i = 0; i < s->n_files; i++)
-		ky_file_deinit(&s->files[i]);
+		deinit_file(&s->files[i]);
 	free(s->files);
 	free(s->places);
 	*s = (struct ky_stream){0};

@@ -122,7 +122,6 @@ struct ky_stream {
 ssize_t ky_file_read(struct ky_file *f, void *to, size_t n, uint64_t offset);
 /* Fills in the properties of a file from its first packet. data: the file's first n bytes. */
 void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n);
-void ky_file_deinit(struct ky_file *f);
 
 /*
  * Returns true if the stream's first records are missing (a ring that was overwritten, a chunk

@@ -660,7 +660,8 @@ void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, 
 /* The target of `hook` in an event that has no hook or several: it is never active. */
 static struct ky_hook no_hook KY_WRITTEN_EARLY;
 
-struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
+/* Returns the only active hook of the list, or NULL if there are more or none. */
+static struct ky_hook *find_sole_hook(struct ky_hook *hooks)
 {
 	struct ky_hook *sole = NULL;
 
@@ -675,7 +676,7 @@ struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
 
 void ky_record_choose(struct kymo_event_state *ret_state, struct ky_hook *hooks)
 {
-	struct ky_hook *sole = ky_hook_sole(hooks);
+	struct ky_hook *sole = find_sole_hook(hooks);
 	kymo_flat_fn flat = ky_record_flat;
 	kymo_word_fn word = ky_record_word;
 

@@ -190,8 +190,6 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
  */
 void ky_hook_switch(struct ky_hook *hook, bool on);
 
-/* Returns the only active hook of the list, or NULL if there are more or none. */
-struct ky_hook *ky_hook_sole(struct ky_hook *hooks);
 /*
  * Chooses the functions that an event calls to record itself into these hooks: ky_record_event and
  * its companions, or something shorter that does the same. Writes them to a state that nobody uses

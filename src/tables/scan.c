@@ -431,7 +431,7 @@ size_t ky_scan_table(const struct ky_scan *s)
 	return (size_t)(s->table - s->tables->tables);
 }
 
-const char *ky_scan_event(const struct ky_scan *s)
+static const char *event_name(const struct ky_scan *s)
 {
 	return kymo_reader_class(s->tables->reader, s->batch->class_index[s->row])->name;
 }
@@ -551,7 +551,7 @@ static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret
 	if (c->fixed == KY_EVENT_TS && has_time(s))
 		set_integer(ret, s->batch->ns[s->row]);
 	else if (c->fixed == KY_EVENT_NAME)
-		set_string(ret, ky_scan_event(s));
+		set_string(ret, event_name(s));
 	else if (c->fixed == KY_EVENT_STREAM)
 		set_integer(ret, s->batch->stream[s->row]);
 	else if (c->fixed != KY_EVENT_FIELDS)

@@ -153,7 +153,5 @@ int ky_scan_next(struct ky_scan *s);
 size_t ky_scan_table(const struct ky_scan *s);
 /* Gets the cell of a column that the limits have. */
 void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret);
-/* Returns the name of the row's event, of tables of events. */
-const char *ky_scan_event(const struct ky_scan *s);
 
 #endif

@@ -199,7 +199,8 @@ static int find_rundir(const struct tracer_conn *conn)
 	return -errno;
 }
 
-bool tracer_conn_has_socket(const struct tracer_conn *conn)
+/* Returns true if a daemon seems to run. */
+static bool has_socket(const struct tracer_conn *conn)
 {
 	char path[128];
 
@@ -216,7 +217,7 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 	/* After the start, nothing is called that loading an object does not call. */
 	if (__atomic_load_n(&conn->tried, __ATOMIC_RELAXED)
 			? __atomic_load_n(&conn->socket.fd, __ATOMIC_RELAXED) < 0
-			: !tracer_conn_has_socket(conn))
+			: !has_socket(conn))
 		return false;
 	fd = open_state(conn);
 	/* A container may have only the socket; a sandbox may let a program read no file there. */
@@ -628,7 +629,7 @@ void tracer_conn_try(struct tracer_conn *conn)
 
 void tracer_conn_begin(struct tracer_conn *conn)
 {
-	if (!conn->dir[0] || tracer_conn_has_socket(conn))
+	if (!conn->dir[0] || has_socket(conn))
 		tracer_conn_try(conn);
 	else
 		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + LOOK_LATER_MS * 1000000u;

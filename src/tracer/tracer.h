@@ -331,8 +331,6 @@ void tracer_fd_drop(struct tracer_fd *f);
 /* Stores the name of the process: not of this thread, but of main, as /proc/self/comm has it. */
 void tracer_process_name(char *name, size_t size);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
-/* Returns true if a daemon seems to run. */
-bool tracer_conn_has_socket(const struct tracer_conn *conn);
 /*
  * The listener's first attempt to connect. If no daemon seems to run, the attempt comes later, and
  * nothing waits for it.

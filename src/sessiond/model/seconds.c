@@ -12,7 +12,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-uint64_t seconds_blocks(uint64_t n_filled, uint64_t ticks, uint64_t wanted_ticks)
+/* Returns how many blocks a ring needs that has filled so many blocks in so many ticks. */
+static uint64_t count_needed(uint64_t n_filled, uint64_t ticks, uint64_t wanted_ticks)
 {
 	double n = (double)n_filled * (double)wanted_ticks / (double)KY_MAX(ticks, UINT64_C(1));
 
@@ -50,7 +51,7 @@ static void grow_ring(
 	if (used >= g->n_blocks)
 		return;
 	n_filled = KY_MIN(count_filled(g, base, ring, &begin), (uint64_t)g->n_blocks);
-	if (n_filled && seconds_blocks(n_filled, now - KY_MIN(now, begin), wanted) > used)
+	if (n_filled && count_needed(n_filled, now - KY_MIN(now, begin), wanted) > used)
 		__atomic_store_n(n_used, KY_MIN(2 * used, (uint64_t)g->n_blocks), __ATOMIC_RELAXED);
 }
 

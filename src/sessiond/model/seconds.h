@@ -20,7 +20,5 @@ void seconds_init(struct env *e);
  * for sets that are made; the caller does it for those of a predecessor.
  */
 void seconds_watch(struct ring_set *set);
-/* Returns how many blocks a ring needs that has filled so many blocks in so many ticks. */
-uint64_t seconds_blocks(uint64_t n_filled, uint64_t ticks, uint64_t wanted_ticks);
 
 #endif

@@ -65,7 +65,7 @@ void app_set_forget_mapping(struct app_set *as, uint32_t index)
 	app_set_map(as, index, EVENT_NOT_MAPPED);
 }
 
-struct app_set *app_set_free(struct app_set *as)
+static struct app_set *app_set_free(struct app_set *as)
 {
 	if (!as)
 		return NULL;

@@ -86,8 +86,7 @@ struct app_set {
 
 /* Serves a connection on app.sock. Takes ownership of fd. */
 void app_accept(struct env *e, int fd, const struct ky_peer *peer);
-struct app *app_free(struct app *a);		  /* NULL */
-struct app_set *app_set_free(struct app_set *as); /* NULL */
+struct app *app_free(struct app *a); /* NULL */
 
 /* Orders all applications that have the set to unmap it. */
 void apps_drop_set(struct ring_set *set);

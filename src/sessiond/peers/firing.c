@@ -391,7 +391,8 @@ static void arm_triggers(struct triggers *all)
 			for_each_set(all->session, arm_set, t);
 }
 
-void firing_look(struct session *s)
+/* Examines the session's sets: fires what applications have fired, arms what may fire again. */
+static void look_at_session(struct session *s)
 {
 	struct triggers *all = &recording_of(s)->triggers;
 	struct trigger *t, *tmp;
@@ -413,7 +414,7 @@ void firing_look_all(struct env *e)
 	struct session *s;
 
 	ky_list_foreach (s, &e->sessions, node)
-		firing_look(s);
+		look_at_session(s);
 }
 
 void firing_reported(struct session *s, bool at_once)
@@ -422,7 +423,7 @@ void firing_reported(struct session *s, bool at_once)
 	uint64_t since = ky_loop_time_ns(&s->env->loop) - all->firing_ns;
 
 	if (at_once)
-		firing_look(s);
+		look_at_session(s);
 	else if (is_watched(all))
 		ky_timer_set(&s->env->loop, &all->firing,
 			FIRING_PAUSE_NS - KY_MIN(since, FIRING_PAUSE_NS));
@@ -439,7 +440,7 @@ void firing_timer(struct ky_timer *timer)
 {
 	struct triggers *all = ky_container_of(timer, struct triggers, firing);
 
-	firing_look(all->session);
+	look_at_session(all->session);
 	if (is_watched(all) && !ky_timer_is_set(timer))
 		ky_timer_set(&all->session->env->loop, timer, TRIGGER_LOOK_NS);
 }

@@ -51,8 +51,7 @@ void firing_timer(struct ky_timer *timer);
 void firing_arm_set(struct ring_set *set);
 /* Disarms a trigger that is freed next. */
 void firing_remove(struct trigger *t);
-/* Examines the session's sets: fires what applications have fired, arms what may fire again. */
-void firing_look(struct session *s);
+/* Fires what applications have fired in any session, and arms what may fire again. */
 void firing_look_all(struct env *e);
 /*
  * An application that records into the session says that it has fired triggers, or is dropped.

@@ -19,7 +19,7 @@ const char *proc_dir = "/proc";
 
 static const char *const names[PROC_RUNS] = {"kymo-listener", "kymo-statedump"};
 
-bool proc_file_state_is(const char *path, const char *name_and_state)
+static bool file_state_is(const char *path, const char *name_and_state)
 {
 	long before = strchr(name_and_state, ')') - name_and_state;
 	char text[64 + 16], *end;
@@ -35,7 +35,7 @@ bool proc_state_is(pid_t pid, const char *name_and_state)
 	char path[PATH_BYTES];
 
 	snprintf(path, sizeof(path), "%s/%d/stat", proc_dir, (int)pid);
-	return proc_file_state_is(path, name_and_state);
+	return file_state_is(path, name_and_state);
 }
 
 /* A frozen process sleeps, as others do; only the function that it sleeps in says so. */
@@ -56,8 +56,8 @@ static bool proc_run_read(struct proc_run *run, pid_t pid)
 	char path[PATH_BYTES], text[64];
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc_dir, (int)pid, (int)run->tid);
-	run->runnable = proc_file_state_is(path, ") R");
-	run->waits_for_disk = proc_file_state_is(path, ") D");
+	run->runnable = file_state_is(path, ") R");
+	run->waits_for_disk = file_state_is(path, ") D");
 	snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc_dir, (int)pid, (int)run->tid);
 	return ky_read_text(AT_FDCWD, path, text, sizeof(text)) > 0 &&
 	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &run->run_ns, &run->delay_ns,

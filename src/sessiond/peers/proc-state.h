@@ -10,11 +10,9 @@
 #include <sys/types.h>
 
 /*
- * Returns whether a stat file of /proc, "NUMBER (NAME) STATE ...", has this end of its name, and
- * this state: "name) R", or ") T" for any name. A name may contain anything, parentheses too.
+ * Returns whether the stat file of a process, "NUMBER (NAME) STATE ...", has this end of its name,
+ * and this state: "name) R", or ") T" for any name. A name may contain anything, parentheses too.
  */
-bool proc_file_state_is(const char *path, const char *name_and_state);
-/* Returns the same for the stat file of a process. */
 bool proc_state_is(pid_t pid, const char *name_and_state);
 /*
  * Returns whether the process cannot run: it is stopped, stopped by a debugger, or frozen with its

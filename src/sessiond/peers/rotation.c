@@ -44,13 +44,26 @@ static void run_poll(struct ky_timer *t)
 	barrier_arm(&r->poll_barrier, CONSUMER_ANSWER_NS);
 }
 
+/* Returns the bytes at which the session is rotated; 0: never. A bound needs chunks to remove. */
+static uint64_t chunk_size_of(const struct rotation_schedule *schedule)
+{
+	uint64_t size = schedule->size;
+
+	if (schedule->max_disk)
+		size = KY_MIN(size ? size : UINT64_MAX,
+			KY_MAX(schedule->max_disk / BOUND_CHUNKS, CHUNK_MIN));
+	if (schedule->keep_free)
+		size = KY_MIN(size ? size : UINT64_MAX, CHUNK_OF_FREE);
+	return size;
+}
+
 /* Returns whether the chunk has reached the size of the schedule. */
 static bool is_full(struct rotation *r)
 {
 	const struct consumer *c = r->consumer;
 
 	return c->counted && c->counts.bytes >= r->bytes &&
-	       c->counts.bytes - r->bytes >= rotation_size(&r->schedule);
+	       c->counts.bytes - r->bytes >= chunk_size_of(&r->schedule);
 }
 
 static void chunk_polled(struct op *op, int status, const char *message)
@@ -96,18 +109,6 @@ void rotation_init(struct rotation *r, struct session *s, struct consumer *c)
 	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
 }
 
-uint64_t rotation_size(const struct rotation_schedule *schedule)
-{
-	uint64_t size = schedule->size;
-
-	if (schedule->max_disk)
-		size = KY_MIN(size ? size : UINT64_MAX,
-			KY_MAX(schedule->max_disk / BOUND_CHUNKS, CHUNK_MIN));
-	if (schedule->keep_free)
-		size = KY_MIN(size ? size : UINT64_MAX, CHUNK_OF_FREE);
-	return size;
-}
-
 static void apply_schedule(struct rotation *r, const struct rotation_schedule *schedule)
 {
 	struct ky_loop *loop = &r->session->env->loop;
@@ -119,7 +120,7 @@ static void apply_schedule(struct rotation *r, const struct rotation_schedule *s
 	barrier_init(&r->poll_barrier, loop, &r->polled);
 	if (schedule->timer_us)
 		ky_timer_set(loop, &r->timer, schedule->timer_us * 1000);
-	if (rotation_size(schedule))
+	if (chunk_size_of(schedule))
 		ky_timer_set(loop, &r->poll, 0);
 }
 

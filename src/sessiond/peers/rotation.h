@@ -65,7 +65,5 @@ char *rotation_path(const struct rotation *r);
 void rotation_adopt(struct rotation *r, uint64_t chunk);
 /* Rotates every timer_us, and whenever so many bytes were written, and sends the bounds. */
 void rotation_set_schedule(struct rotation *r, const struct rotation_schedule *schedule);
-/* Returns the bytes at which the session is rotated; 0: never. A bound needs chunks to remove. */
-uint64_t rotation_size(const struct rotation_schedule *schedule);
 
 #endif

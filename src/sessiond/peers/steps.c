@@ -189,7 +189,8 @@ static bool is_to_be_flushed(const struct session *s)
 	return s->state == SESSION_STOPPED && b.recorded;
 }
 
-void session_adopt(struct session *s)
+/* Continues a predecessor's session, which has got all descriptors that its consumer has. */
+static void adopt_session(struct session *s)
 {
 	struct registry *r, *tmp;
 	unsigned n_missing = 0;
@@ -292,7 +293,7 @@ static void consumer_adopted(struct consumer *c, const struct ky_resume_session 
 	struct session *s = c->session;
 
 	s->unattended_ns = memory->unattended_ns;
-	session_adopt(s);
+	adopt_session(s);
 	/* Triggers may begin steps of the session. */
 	rotation_adopt(&recording_of(s)->rotation, memory->chunk);
 	OBSERVE(s->env, session_settled, s);

@@ -38,7 +38,5 @@ int session_destroy(struct session *s, struct op *op);
 void session_abandon(struct session *s);
 /* Logs and frees a predecessor's session whose consumer has exited too. */
 void session_lose(struct session *s);
-/* Continues a predecessor's session, which has got all descriptors that its consumer has. */
-void session_adopt(struct session *s);
 
 #endif
