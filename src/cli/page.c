@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/page.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
 #include "cli/symbols.h"
 #include "cli/trace.h"
+#include "export/out.h"
 
 #define MARK_WITHIN 1024 /* bytes in which the mark of a report stands */
 
-/* The page that is written: under another name until it is complete. "-" is standard output. */
+/* The page that is written: under the name `part` until it is complete. "-" is standard output. */
 struct output {
 	const char *path;
-	char temporary[PATH_MAX];
+	char part[PATH_MAX];
 	FILE *file; /* owned */
 };
 
@@ -45,29 +45,28 @@ static int open_output(struct cli *cli, struct output *out)
 	if (!may_replace(out->path))
 		return cli_fail(cli, "exists",
 			"%s exists and is not a report: choose another file with -o", out->path);
-	if (snprintf(out->temporary, sizeof(out->temporary), "%s.XXXXXX", out->path) >= PATH_MAX)
+	if (snprintf(out->part, sizeof(out->part), "%s.part", out->path) >= PATH_MAX)
 		return cli_fail(cli, "failed", "the name of the page is too long: %s", out->path);
-	fd = mkostemp(out->temporary, O_CLOEXEC);
-	if (fd >= 0)
-		out->file = fdopen(fd, "w");
+	fd = ky_out_create(out->part);
+	if (fd < 0)
+		return cli_fail(cli, "failed", "cannot write %s: %s", out->path, strerror(-fd));
+	out->file = fdopen(fd, "w");
 	if (!out->file) {
 		ky_close(fd);
-		return cli_fail(cli, "failed", "cannot write %s: %s", out->path, strerror(errno));
+		unlink(out->part);
+		return cli_fail(cli, "failed", "cannot write %s: %s", out->path, strerror(ENOMEM));
 	}
 	return CLI_OK;
 }
 
-/* Gives the page its name, with the mode of any new file. Returns 0 or -errno. */
+/* Gives the page its name. Returns 0 or -errno. */
 static int publish_page(struct output *out)
 {
-	mode_t mask = umask(0);
-
-	umask(mask);
 	if (out->file == stdout)
 		return 0;
-	if (fchmod(fileno(out->file), 0666 & ~mask) < 0 || rename(out->temporary, out->path) < 0)
+	if (rename(out->part, out->path) < 0)
 		return -errno;
-	out->temporary[0] = '\0';
+	out->part[0] = '\0';
 	return 0;
 }
 
@@ -76,8 +75,8 @@ static void close_output(struct output *out)
 	if (!out->file || out->file == stdout)
 		return;
 	fclose(out->file);
-	if (out->temporary[0])
-		unlink(out->temporary);
+	if (out->part[0])
+		unlink(out->part);
 }
 
 int cli_page_write(struct cli *cli, const char *path, const struct ky_report_options *o,

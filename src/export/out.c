@@ -14,6 +14,15 @@ bool ky_out_may_replace(const char *path)
 	return lstat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
 }
 
+int ky_out_create(const char *part)
+{
+	int fd;
+
+	unlink(part);
+	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
 int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room)
 {
 	*o = (struct ky_out){.fd = STDOUT_FILENO, .room = room};
@@ -23,10 +32,8 @@ int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room)
 	o->path = strdup(path);
 	if (!o->path || asprintf(&o->part, "%s.part", path) < 0)
 		return o->error = -ENOMEM;
-	o->fd = open(o->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (o->fd < 0)
-		o->error = -errno;
-	return o->error;
+	o->fd = ky_out_create(o->part);
+	return o->error = KY_MIN(o->fd, 0);
 }
 
 static void write_all(struct ky_out *o)

@@ -37,6 +37,12 @@ static inline struct ky_out_room ky_out_room(double n_bytes)
 
 /* Returns whether a new file may take this name: false for a device, or a link. */
 bool ky_out_may_replace(const char *path);
+/*
+ * Makes the file that has another name until it is complete. Removes a file that has this name, and
+ * does not write into it: it may be a pipe, or another name of any file. Returns its descriptor, or
+ * a negative errno.
+ */
+int ky_out_create(const char *part);
 /* Opens the file. Returns 0 or a negative errno. The caller calls ky_out_close in any case. */
 int ky_out_open(struct ky_out *o, const char *path, struct ky_out_room *room);
 /* Writes what is in o->buf, if there is enough. Returns o->error. */

@@ -9,6 +9,7 @@ import collections
 import csv
 import importlib
 import json
+import os
 import random
 import re
 import resource
@@ -556,6 +557,14 @@ def test_errors(k):
         check(link.is_symlink(), f"{to} replaced the link")
     check("no regular file" in k.kymo("diff", trace, trace, "--to=folded", "-o", link, status=1).stderr, "stacks to a link")
     check(link.is_symlink(), "diff replaced the link")
+    # The name of the incomplete file may be one of another file, or a pipe that nobody reads.
+    other = k.top / "other"
+    other.write_text("of another program")
+    for plant in (lambda path: os.link(other, path), os.mkfifo):
+        for to in ("chrome", "sqlite"):
+            plant(k.top / f"trace.{to}.part")
+            export(k, trace, to)
+    equal(other.read_text(), "of another program", "another file")
 
 
 kymotest.main()
