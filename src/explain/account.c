@@ -64,7 +64,7 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 	if (e->class->is_library && e->class->known[KY_FIELD_MUTEX])
 		f.mutex = ky_locking_lend(a, t, e);
 	if (!f.is_pair && f.name == a->x->span && !a->x->is_async) {
-		ky_repeats_add(a, e, t->thread);
+		ky_repeats_add(a, e, t->thread, &t->begun_values);
 		ky_running_add(a, e, KY_TRAIT_BEGIN, t->thread);
 	}
 	if (w)
@@ -119,8 +119,10 @@ static void end_span(struct ky_account *a, struct ky_timeline *t, const struct k
 {
 	size_t i = t->stack.n;
 
-	if (e->class->base == a->x->span && !a->x->is_async)
+	if (e->class->base == a->x->span && !a->x->is_async) {
+		ky_repeats_end(&t->begun_values, e->ns);
 		ky_running_add(a, e, KY_TRAIT_END, t->thread);
+	}
 	if (e->class->base == a->x->span)
 		end_windows(a, t, e);
 	while (i-- > 0) {

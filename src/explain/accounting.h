@@ -74,8 +74,6 @@ struct ky_running {
 	KY_VEC(double) threads; /* by number of the thread */
 };
 
-#define KY_MAX_REPEATS 8 /* fields of begins whose values are remembered */
-
 /* Whether a value came before. */
 enum ky_repeat {
 	KY_REPEAT_UNKNOWN, /* too many values came */
@@ -97,10 +95,17 @@ struct ky_field_repeat {
 	uint32_t field, key;
 	enum ky_repeat in_process, in_thread;
 	bool has_age;
-	int64_t age_ns;		    /* since the value came before in the process */
-	struct ky_value_sums *sums; /* borrowed; NULL: not known, or the field has many values */
+	int64_t age_ns; /* since the value came before in the process, or its instance ended */
+	struct ky_seen_value *value; /* borrowed; NULL: not known */
+	struct ky_value_sums *sums;  /* borrowed; NULL: not known, or the field has many values */
 	struct ky_fact before, before_in_thread; /* the value in the instance before, if any */
 	struct ky_values_seen *of_process, *of_thread; /* borrowed; that were asked for last */
+};
+
+/* The values of an asynchronous instance that is open. */
+struct ky_async_values {
+	struct ky_open_async open;
+	struct ky_begun_values values;
 };
 
 struct ky_account {
@@ -118,7 +123,8 @@ struct ky_account {
 	KY_VEC(uint32_t) company_of;		/* by name: index + 1 in x->company */
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct ky_stage) stages;
-	struct ky_htab open_async; /* struct ky_thread_async */
+	struct ky_htab open_async;     /* struct ky_thread_async */
+	struct ky_htab open_instances; /* asynchronous ones: struct ky_async_values */
 	KY_VEC(struct ky_running) running;
 	struct ky_htab values_seen; /* of fields of begins */
 	size_t n_values_seen;
@@ -256,9 +262,13 @@ void ky_running_deinit(struct ky_account *a);
 /* --- repeats.c --- */
 
 /*
- * Remembers the values of the begin of any instance. thread: UINT32_MAX: not known.
+ * Remembers the values of the begin of any instance. thread: UINT32_MAX: not known. ret: for its
+ * end.
  */
-void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread);
+void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread,
+	struct ky_begun_values *ret);
+/* The instance with these values ends; clears them. */
+void ky_repeats_end(struct ky_begun_values *values, int64_t ns);
 /* Adds to the instance whether these values came before; after ky_repeats_add() of its begin. */
 void ky_repeats_keep(struct ky_account *a, struct ky_instance *i);
 void ky_repeats_deinit(struct ky_account *a);

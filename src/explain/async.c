@@ -4,6 +4,24 @@
 
 #include "base/bisect.h"
 
+/* Remembers the values of an instance until it ends. */
+static void note_values(struct ky_account *a, const struct ky_source_event *e, uint64_t id)
+{
+	struct ky_async_values *v;
+
+	if (e->kind == KY_EVENT_ASYNC_BEGIN) {
+		v = ky_open_async_begin(&a->open_instances, sizeof(*v), e->class->base, id);
+		ky_account_check(a, v ? 0 : -ENOMEM);
+		if (v)
+			ky_repeats_add(a, e, UINT32_MAX, &v->values);
+		return;
+	}
+	v = ky_open_async_end(&a->open_instances, e->class->base, id);
+	if (v)
+		ky_repeats_end(&v->values, e->ns);
+	free(v);
+}
+
 static void find_async(struct ky_account *a, const struct ky_source_event *e)
 {
 	uint64_t id = ky_source_id(e);
@@ -12,8 +30,7 @@ static void find_async(struct ky_account *a, const struct ky_source_event *e)
 
 	if (e->class->base != a->x->span || !a->x->is_async)
 		return;
-	if (is_begin)
-		ky_repeats_add(a, e, UINT32_MAX);
+	note_values(a, e, id);
 	ky_running_add(a, e, is_begin ? KY_TRAIT_BEGIN : KY_TRAIT_END, UINT32_MAX);
 	ky_bisect(first, a->by_id.n, k, a->by_id.v[k]->id < id);
 	for (; first < a->by_id.n && a->by_id.v[first]->id == id; first++) {
@@ -72,4 +89,5 @@ void ky_async_add_event(
 void ky_async_deinit(struct ky_account *a)
 {
 	ky_open_async_free_all(&a->open_async);
+	ky_open_async_free_all(&a->open_instances);
 }

@@ -10,10 +10,10 @@
 #define MAX_ALL	   ((size_t)1 << 14) /* in all */
 #define MAX_SUMMED 64 /* of a field in a process: numbers are added up by it, and texts kept */
 
-struct value {
+struct ky_seen_value {
 	struct ky_hnode node;
 	uint64_t bits;
-	int64_t begun_ns;    /* the newest instance with it */
+	int64_t newest_ns;   /* begin or end of an instance with it */
 	struct ky_fact fact; /* NONE: it was not asked for */
 	struct ky_value_sums
 		*sums; /* owned; NULL: there are too many values, or it is a thread's */
@@ -29,7 +29,7 @@ struct ky_values_seen {
 	struct ky_hnode node;
 	struct key key;
 	struct ky_htab values;
-	const struct value *newest;
+	const struct ky_seen_value *newest;
 	struct ky_fact newest_fact; /* NONE: there is none, or a text of many */
 	bool is_full;
 };
@@ -67,11 +67,11 @@ static struct ky_values_seen *get_seen(
 	return *cached = s;
 }
 
-static struct value *find_value(const struct ky_values_seen *s, uint64_t bits)
+static struct ky_seen_value *find_value(const struct ky_values_seen *s, uint64_t bits)
 {
 	for (struct ky_hnode *n = ky_htab_first(&s->values, ky_hash(&bits, sizeof(bits))); n;
 		n = ky_htab_next(n)) {
-		struct value *v = ky_container_of(n, struct value, node);
+		struct ky_seen_value *v = ky_container_of(n, struct ky_seen_value, node);
 
 		if (v->bits == bits)
 			return v;
@@ -79,7 +79,7 @@ static struct value *find_value(const struct ky_values_seen *s, uint64_t bits)
 	return NULL;
 }
 
-static void free_value(struct value *v)
+static void free_value(struct ky_seen_value *v)
 {
 	if (v)
 		free(v->sums);
@@ -87,10 +87,11 @@ static void free_value(struct value *v)
 }
 
 /* NULL: there are too many, or without memory. */
-static struct value *add_value(struct ky_account *a, struct ky_values_seen *s, uint64_t bits)
+static struct ky_seen_value *add_value(
+	struct ky_account *a, struct ky_values_seen *s, uint64_t bits)
 {
 	bool has_sums = !s->key.is_thread && s->values.n < MAX_SUMMED;
-	struct value *v;
+	struct ky_seen_value *v;
 
 	s->is_full = s->values.n == MAX_VALUES || a->n_values_seen == MAX_ALL;
 	v = s->is_full ? NULL : calloc(1, sizeof(*v));
@@ -111,11 +112,11 @@ static struct value *add_value(struct ky_account *a, struct ky_values_seen *s, u
 }
 
 /* Whether the value came before; from now on, it did. ret_value: NULL if that is not known. */
-static enum ky_repeat find_repeat(
-	struct ky_account *a, struct ky_values_seen *s, uint64_t bits, struct value **ret_value)
+static enum ky_repeat find_repeat(struct ky_account *a, struct ky_values_seen *s, uint64_t bits,
+	struct ky_seen_value **ret_value)
 {
-	const struct value *newest = s ? s->newest : NULL;
-	struct value *v;
+	const struct ky_seen_value *newest = s ? s->newest : NULL;
+	struct ky_seen_value *v;
 
 	*ret_value = NULL;
 	if (!s || s->is_full)
@@ -153,7 +154,7 @@ static bool is_alone(const struct ky_explain *x, const struct ky_explain_thread 
 
 /* Texts are kept of fields with few values alone: memory is not to grow with the trace. */
 static struct ky_fact find_fact(struct ky_account *a, const struct ky_source_event *e,
-	const struct ky_field *f, const struct ky_values_seen *s, struct value *v)
+	const struct ky_field *f, const struct ky_values_seen *s, struct ky_seen_value *v)
 {
 	if (ky_source_has_number(e, f))
 		return ky_source_fact(a->source, e, f);
@@ -184,15 +185,16 @@ static void set_repeat(struct ky_account *a, struct ky_field_repeat *r, uint32_t
 	const struct ky_explain_thread *t = thread == UINT32_MAX ? NULL : a->x->threads.v[thread];
 	struct key key = {r->field, t && t->pid >= 0 ? t->process : UINT32_MAX, false};
 	struct ky_values_seen *s = get_seen(a, key, &r->of_process);
-	struct value *v, *of_thread;
+	struct ky_seen_value *v, *of_thread;
 	struct ky_fact fact;
 
 	r->in_process = find_repeat(a, s, bits, &v);
 	/* One that never came before is older than any. The only one is as old as the instance. */
 	r->has_age = v && s->values.n > 1;
-	r->age_ns = r->in_process == KY_REPEAT_FIRST || !v ? INT64_MAX : ns - v->begun_ns;
+	r->age_ns = r->in_process == KY_REPEAT_FIRST || !v ? INT64_MAX : ns - v->newest_ns;
 	if (v)
-		v->begun_ns = ns;
+		v->newest_ns = ns;
+	r->value = v;
 	r->sums = v && s->values.n <= MAX_SUMMED ? v->sums : NULL;
 	if (r->sums)
 		r->sums->n++;
@@ -207,11 +209,13 @@ static void set_repeat(struct ky_account *a, struct ky_field_repeat *r, uint32_t
 	r->before_in_thread = exchange_fact(s, fact);
 }
 
-void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread)
+void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint32_t thread,
+	struct ky_begun_values *ret)
 {
 	for (size_t k = 0; k < a->n_repeats; k++) {
 		a->repeats[k].in_process = a->repeats[k].in_thread = KY_REPEAT_UNKNOWN;
 		a->repeats[k].sums = NULL;
+		a->repeats[k].value = NULL;
 		a->repeats[k].has_age = false;
 		a->repeats[k].before.type = a->repeats[k].before_in_thread.type = KY_FACT_NONE;
 	}
@@ -225,6 +229,17 @@ void ky_repeats_add(struct ky_account *a, const struct ky_source_event *e, uint3
 		if (r)
 			set_repeat(a, r, thread, e, f);
 	}
+	for (size_t k = 0; k < a->n_repeats; k++)
+		ret->v[k] = a->repeats[k].value;
+}
+
+void ky_repeats_end(struct ky_begun_values *values, int64_t ns)
+{
+	for (size_t k = 0; k < KY_MAX_REPEATS; k++) {
+		if (values->v[k])
+			values->v[k]->newest_ns = ns;
+	}
+	*values = (struct ky_begun_values){0};
 }
 
 static void add_repeat(struct ky_account *a, struct ky_instance *i, enum ky_repeat repeat,
@@ -267,7 +282,7 @@ static void free_seen(struct ky_values_seen *s)
 
 	ky_htab_foreach(&s->values, i, n, tmp)
 	{
-		free_value(ky_container_of(n, struct value, node));
+		free_value(ky_container_of(n, struct ky_seen_value, node));
 	}
 	ky_htab_deinit(&s->values);
 	free(s);

@@ -80,6 +80,13 @@ struct ky_thread_async {
 	struct ky_list of_thread;
 };
 
+#define KY_MAX_REPEATS 8 /* fields of begins whose values are remembered (repeats.c) */
+
+/* The values with which an instance began, by field. Borrowed; NULL: not known. */
+struct ky_begun_values {
+	struct ky_seen_value *v[KY_MAX_REPEATS];
+};
+
 struct ky_timeline {
 	uint32_t thread;
 	KY_VEC(struct ky_frame) stack;
@@ -88,6 +95,7 @@ struct ky_timeline {
 	KY_VEC(struct ky_trait) outer; /* fields of the begins of the spans in the stack */
 	bool had_event;
 	int64_t begun_ns; /* the newest begin of an instance here; INT64_MIN: none */
+	struct ky_begun_values begun_values; /* of that instance, until one ends */
 	int64_t last_ns;
 	uint32_t last_name; /* of its newest event */
 	/* CPU samples since its newest event; the newest one's time */

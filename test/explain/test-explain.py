@@ -737,6 +737,37 @@ def test_earlier_values():
           "— when host had not come for 2", " ms or longer before (100 %")
 
 
+class Bursts(Program):
+    """Slow instances follow each other, whatever they are. So do those of a shard, of a tenant."""
+    is_slow, shard, tenant, depth = False, 0, "t0", 50
+
+    def __init__(self, seed):
+        super().__init__(seed, n=700)
+
+    def fields(self, i):
+        self.is_slow = self.r.random() < (.9 if self.is_slow else .006)
+        self.shard = self.shard if self.r.random() > .04 else self.r.randrange(12)
+        self.tenant = self.tenant if self.r.random() > .06 else "t%d" % self.r.randrange(7)
+        self.depth = max(0, self.depth + self.r.randrange(-3, 4))
+        return {"shard": self.shard, "tenant": self.tenant, "depth": self.depth}
+
+    def work(self, i, f):
+        self.spend(500 if self.is_slow else 30)
+
+
+def name_bursts(seed):
+    """The first line."""
+    path = Bursts(seed).make(Bursts.work, Bursts.fields)
+    return kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+
+
+def test_time_since_a_slow_one():
+    """The instance before was slow: that is why its value is older, not why this one is slow."""
+    for seed in (457, 470):
+        first = name_bursts(seed)
+        assert "had not come" not in first, first
+
+
 def test_rare_values():
     """Pages far behind are rare, so most are new; but they are slow again."""
     def fields(p, i):
