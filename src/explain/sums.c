@@ -8,11 +8,12 @@
 #include "explain/search.h"
 #include "explain/stats.h"
 
-#define NEAR	 .1 /* of the usual sum: an instance may exceed it by its own number */
-#define MIN_NEAR .8 /* part of the sums: some affected instances have another reason */
-#define MIN_SUMS 8
-#define MAX_FULL 3  /* times that it was filled, where not all were slow */
-#define LESS	 .5 /* the spread of the sums, of that of the times and counts between */
+#define NEAR	  .1 /* of the usual sum: an instance may exceed it by its own number */
+#define MIN_NEAR  .8 /* part of the sums: some affected instances have another reason */
+#define MIN_SUMS  8
+#define MAX_FULL  3  /* times that it was filled, where not all were slow */
+#define MIN_ADDED 2  /* instances, usually */
+#define LESS	  .5 /* the spread of the sums, of that of the times and counts between */
 
 /* Between the begins of two affected instances, without the first. */
 struct gap {
@@ -147,17 +148,21 @@ static double spread(double *v, size_t n)
 	       KY_MAX(1e-9, ky_stats_quantile(v, n, .5));
 }
 
-/* Of a timer, or each 64th, sums are nearly the same, too; but so are its times or its counts. */
+/*
+ * Of a timer, or each 64th, sums are nearly the same, too; but so are its times or its counts.
+ * If slow ones follow each other, nothing is added up: the sums are the numbers themselves.
+ */
 static bool is_by_sum(const struct gap *gaps, size_t n, double *scratch)
 {
-	double spreads[3];
+	double spreads[3], n_added = 0;
 
 	for (size_t k = 0; k < KY_ARRAY_SIZE(spreads); k++) {
 		for (size_t i = 0; i < n; i++)
 			scratch[i] = k == 0 ? gaps[i].sum : k == 1 ? gaps[i].n : gaps[i].ns;
 		spreads[k] = spread(scratch, n);
+		n_added = k == 1 ? ky_stats_quantile(scratch, n, .5) : n_added;
 	}
-	return spreads[0] < LESS * KY_MIN(spreads[1], spreads[2]);
+	return n_added >= MIN_ADDED && spreads[0] < LESS * KY_MIN(spreads[1], spreads[2]);
 }
 
 static void add_sum(struct ky_search *w, const struct ky_column *c, double p, double part,

@@ -768,6 +768,12 @@ def test_time_since_a_slow_one():
         assert "had not come" not in first, first
 
 
+def test_sums_of_nothing():
+    """Slow instances that follow each other with one number: each sum is that number."""
+    first = name_bursts(453)
+    assert "adds up" not in first, first
+
+
 def test_rare_values():
     """Pages far behind are rare, so most are new; but they are slow again."""
     def fields(p, i):
