@@ -112,9 +112,10 @@ typedef long preload_syscall_fn(long number, long a, long b, long c, long d, lon
 
 /*
  * Waits for a futex: the system call of this number with these arguments, which the caller has made
- * by syscall(). Only libkymo-pthread.so records it.
+ * by syscall(). Only libkymo-pthread.so has this function. In the other libraries it is NULL.
  */
-long preload_futex_wait(preload_syscall_fn *real, const void *caller, long futex, long operation,
-	long c, long d, long e, long f);
+__attribute__((__weak__, __visibility__("hidden"))) long preload_futex_wait(
+	preload_syscall_fn *real, const void *caller, long futex, long operation, long c, long d,
+	long e, long f);
 
 #endif

@@ -91,13 +91,6 @@ static bool installs_filter(long number, long operation)
 				     : number == SYS_prctl && operation == PR_SET_SECCOMP;
 }
 
-__attribute__((weak)) long preload_futex_wait(preload_syscall_fn *call, const void *caller,
-	long futex, long operation, long c, long d, long e, long f)
-{
-	(void)caller;
-	return call(SYS_futex, futex, operation, c, d, e, f);
-}
-
 preload_syscall_fn preload_syscall __asm__("syscall");
 
 /*
@@ -111,7 +104,7 @@ PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d,
 
 	if (!has_call_functions()) /* an allocator calls the kernel while dlsym() allocates */
 		return ky_system_call(number, a, b, c, d, e, f);
-	if (waits_for_futex(number, b))
+	if (preload_futex_wait && waits_for_futex(number, b))
 		return preload_futex_wait(
 			real.syscall, __builtin_return_address(0), a, b, c, d, e, f);
 	if (preload_likely(!installs_filter(number, a)))

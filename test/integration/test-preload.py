@@ -437,18 +437,23 @@ static void wake(int tid)
 	turn = 1;
 	turn.notify_all();
 }
+extern "C" char __executable_start, etext;
 int main()
 {
+	printf("%p %p\\n", (void *)&__executable_start, (void *)&etext);
 	std::thread t(wake, gettid());
 	turn.wait(0);
 	t.join();
 }
 """)
     k.run(["c++", "-std=c++20", "-O1", "-pthread", "-o", k.top / "atomic", source], env={"PATH": os.environ["PATH"]})
-    _, events = record(k, "pthread", k.top / "atomic")
+    output, events = record(k, "libc,pthread,dl,crash", k.top / "atomic")
     names = collections.Counter(name for name, _ in events)
     check(names["pthread:futex_wait_begin"] >= 1, f"waits for an atomic variable: {names}")
     equal(names["pthread:futex_wait_end"], names["pthread:futex_wait_begin"], "ends of waits")
+    begin, end = (int(word, 16) for word in output.split())
+    callers = [f["caller"] for name, f in events if name.startswith("pthread:futex_wait")]
+    check(all(begin <= caller < end for caller in callers), "the caller of a wait is not in the program: a wrapper of another library is")
 
 
 def test_stat_of_sites(k):
