@@ -295,7 +295,7 @@ static bool is_in_disorder(const struct ky_stream *s, int64_t ns)
 	       ns <= ky_stream_class_ns(class, s->disorder_end);
 }
 
-/* The rest of the stream was recorded after what is wanted. */
+/* The last event was recorded after what is wanted. */
 static bool is_behind_end(const struct ky_walk *w)
 {
 	const struct ky_stream *s = w->stream;
@@ -306,18 +306,35 @@ static bool is_behind_end(const struct ky_walk *w)
 	return w->had_event && w->at_ns > ns;
 }
 
+/*
+ * Looks at the head of the next packet. Some tracers write packets that begin before the last event
+ * of the one before, and a damaged time may be too late.
+ */
+static bool begins_in_range(struct ky_walk *w)
+{
+	uint64_t clock = w->d.clock, n_empty = w->d.n_empty;
+	struct ky_packet_head p;
+	bool begins = !ky_walk_peek(w, w->file, w->offset, &p) &&
+		      ky_stream_class_ns(p.class, w->d.clock) <= w->select->to_ns;
+
+	w->d.clock = clock;
+	w->d.n_empty = n_empty;
+	return begins;
+}
+
 /* Opens the next packet or the next file. Returns false at the end of the last file. */
 static bool open_next(struct ky_walk *w)
 {
 	const struct ky_file *f = ky_walk_file(w);
+	bool has_packet = w->offset < f->size, has_file = w->file + 1 < w->stream->n_files;
 
-	if (is_behind_end(w)) {
+	if (is_behind_end(w) && (has_packet ? !begins_in_range(w) : !has_file)) {
 		ky_walk_end(w);
-	} else if (w->offset < f->size) {
+	} else if (has_packet) {
 		ky_walk_open_packet(w);
 	} else {
 		ky_walk_drop_packet(w);
-		if (w->file + 1 == w->stream->n_files) {
+		if (!has_file) {
 			w->is_doubtful |= w->end && !w->met_end;
 			return false;
 		}

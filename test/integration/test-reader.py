@@ -693,11 +693,17 @@ def test_back_in_time(k):
     for number, times in enumerate(packets):
         s.packet(b"".join(s.event(70000, time, b"\0") for time in times), begin=times[0], pad=70000 * (number % 2))
     text = metadata("le", numbers(1))
-    # In the other one, the heads of packets have no times.
+    # In the second one, the heads of packets have no times.
     hidden = text.replace("time_t timestamp_begin; time_t timestamp_end;", "unsigned long long first, last;")
-    for trace in (write(k.top / "back", text, s=s.data), write(k.top / "hidden", hidden, s=s.data)):
+    # In the third one, packets begin in order, and their ends are those of their first events.
+    early, in_order = Stream("<"), tuple(times for times in packets if times[0] not in (10, 380))
+    for times in in_order:
+        records = b"".join(early.event(70000, time, b"\0") for time in times)
+        early.now = times[0]
+        early.packet(records, begin=times[0])
+    for trace, times in ((write(k.top / "back", text, s=s.data), packets), (write(k.top / "hidden", hidden, s=s.data), packets), (write(k.top / "early", text, s=early.data), in_order)):
         for begin, end in ((0, 5), (0, 7), (8, 15), (0, 30), (55, 65), (70, 70), (100, 299), (290, 350), (350, 390), (390, 450), (550, 700)):
-            wanted = sorted(time for times in packets for time in times if begin <= time <= end)
+            wanted = sorted(time for part in times for time in part if begin <= time <= end)
             limits = (f"--{name}=1700000000.{time + 12345:09}" for name, time in (("begin", begin), ("end", end)))
             stat = k.kymo_json("stat", trace, *limits)
             equal(stat["events"], len(wanted), f"{trace}: events from {begin} to {end}")
