@@ -214,8 +214,8 @@ struct kymo_packet {
 };
 
 /*
- * Opens an iteration over the packets of a stream, by their heads: no event is decoded. It skips
- * the rest of a file behind a damaged head. The caller closes it.
+ * Opens an iteration over the packets of a stream, by their heads: no event is decoded. It steps
+ * over damaged heads, and leaves out a packet that is cut off. The caller closes it.
  */
 KYMO_READER_API int kymo_packets_open(
 	struct kymo_packets **ret_packets, const struct kymo_reader *reader, size_t stream);

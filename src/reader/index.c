@@ -98,32 +98,34 @@ static bool may_be_cut(const struct ky_file *f, uint64_t offset)
 }
 
 /*
- * Adds packets from their heads. A head that is none ends the index: what follows is read from the
- * last place on. is_growing: a packet that is not whole is left for later.
+ * Adds packets from their heads. Behind a head that is none, or that states more bytes than the
+ * file has, it searches for the next one. is_growing: a packet that is not whole is left for later.
  */
 static void add_heads(struct builder *b, uint32_t file, bool is_growing)
 {
 	struct ky_stream *s = b->stream;
 	struct ky_file *f = &s->files[file];
-	int r = 0;
 
-	while (!b->error && !r && s->index_offset < f->size) {
+	while (!b->error && s->index_offset < f->size) {
 		uint64_t rest = f->size - s->index_offset;
 		struct entry e;
+		int r = read_head(b, file, s->index_offset, &e);
 
-		r = read_head(b, file, s->index_offset, &e);
 		if (is_growing && (r ? may_be_cut(f, s->index_offset) : e.size > rest)) {
 			f->size = s->index_offset;
 			break;
 		}
-		if (r)
-			break;
-		add_packet(b, file, &e);
-		if (e.size > rest)
-			break;
+		b->error = r == -ENOMEM ? r : 0;
+		if (!r)
+			add_packet(b, file, &e);
+		if (!b->error && (r || e.size > rest)) {
+			uint64_t next = ky_walk_find_head(&b->walk, f->size - rest);
+
+			if (next == f->size)
+				break;
+			s->index_offset = next;
+		}
 	}
-	if (r == -ENOMEM)
-		b->error = r;
 }
 
 /* --- index files --- */

@@ -70,20 +70,21 @@ KYMO_READER_API int kymo_packets_next(struct kymo_packets *packets, struct kymo_
 
 	for (; p->file < s->n_files; p->file++, p->offset = 0) {
 		const struct ky_file *f = &s->files[p->file];
-		struct ky_packet_head head;
-		int r;
 
 		p->offset = KY_MAX(p->offset, f->first);
-		if (p->offset >= f->size)
-			continue;
-		r = ky_walk_peek(&p->walk, p->file, p->offset, &head);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0 || head.packet_bits > (f->size - p->offset) * 8)
-			continue;
-		describe_packet(p, &head, ret_packet);
-		p->offset += head.packet_bits / 8;
-		return 1;
+		while (p->offset < f->size) {
+			struct ky_packet_head head;
+			int r = ky_walk_peek(&p->walk, p->file, p->offset, &head);
+
+			if (r == -ENOMEM)
+				return r;
+			if (!r && head.packet_bits <= (f->size - p->offset) * 8) {
+				describe_packet(p, &head, ret_packet);
+				p->offset += head.packet_bits / 8;
+				return 1;
+			}
+			p->offset = ky_walk_find_head(&p->walk, p->offset);
+		}
 	}
 	return 0;
 }

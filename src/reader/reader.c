@@ -146,6 +146,8 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 		f->files = &r->pool;
 		f->path = strdup("memory/stream");
 		ky_file_probe(f, stream, stream_size);
+		if (!f->class)
+			ky_search_packet(f);
 	}
 	if (!e && stream_size && (!f || !f->path))
 		e = ky_reader_fail_memory(r);

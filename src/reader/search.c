@@ -11,10 +11,13 @@
 #include "ctf/watermark.h"
 #include "reader/metadata.h"
 #include "reader/trace.h"
+#include "reader/walk.h"
+#include "reader/walk-packets.h"
 
 #define MAX_DIR_DEPTH 16
 #define MAX_LINKED    2000 /* directories behind links: one may lead to the whole file system */
 #define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
+#define SEARCH_SIZE   ((uint64_t)16 << 20) /* the same, if that head is damaged */
 
 static int compare_inodes(const struct ky_inode *x, const struct ky_inode *y)
 {
@@ -164,6 +167,37 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		ky_reader_warn(r, "%s: no packet has the UUID of the trace: all are read", t->dir);
 }
 
+void ky_search_packet(struct ky_file *f)
+{
+	struct ky_stream s = {.files = f, .n_files = 1};
+	struct ky_select all = KY_SELECT_ALL;
+	struct ky_packets packets = {0};
+	struct ky_packet_head p;
+	struct ky_walk w;
+	uint64_t size = f->size, offset = 0;
+	int r = -EBADMSG;
+
+	f->size = KY_MIN(size, SEARCH_SIZE);
+	ky_walk_init(&w, &s, &all, &packets, NULL);
+	while (r == -EBADMSG && (offset = ky_walk_find_head(&w, offset)) < f->size)
+		r = ky_walk_peek(&w, 0, offset, &p);
+	if (!r)
+		ky_file_probe(f, w.d.data, w.d.end / 8);
+	ky_walk_deinit(&w);
+	ky_packets_deinit(&packets);
+	f->size = size;
+	ky_handle_deinit(&f->handle, f->files);
+}
+
+/* Searches the files from first on for a packet if their first one is damaged. */
+static void search_packets(struct ky_trace_reader *r, size_t first)
+{
+	for (size_t i = first; i < r->n_files; i++) {
+		if (!r->files[i].class)
+			ky_search_packet(&r->files[i]);
+	}
+}
+
 /* Gets the size and the identity of the metadata in a directory. */
 static void look_at_metadata(int dirfd, uint64_t *ret_size, struct ky_inode *ret_inode)
 {
@@ -237,6 +271,7 @@ static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t 
 	}
 	probe_files(r, first);
 	accept_other_uuid(r, t, first);
+	search_packets(r, first);
 	r->has_changed = true;
 	return 0;
 }

@@ -21,6 +21,11 @@ void ky_search_end(struct ky_trace_reader *r);
  * files are now. Returns 0 or -ENOMEM.
  */
 int ky_search_again(struct ky_trace_reader *r);
+/*
+ * Fills in the properties of a file whose first head is damaged from its first packet, if there is
+ * one near its beginning.
+ */
+void ky_search_packet(struct ky_file *f);
 /* Frees the files that wait, from number `first` on. */
 void ky_search_drop_files(struct ky_trace_reader *r, size_t first);
 

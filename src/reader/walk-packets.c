@@ -186,17 +186,23 @@ void ky_walk_leave_damaged(struct ky_walk *w)
 }
 
 /*
- * Skips an invalid head at this offset. bits: the file has so many from there on. The next head may
- * begin within the bytes of this one: the file's size limits how much is decoded in total.
+ * Returns the place behind an invalid head at this offset where a packet may begin. The next head
+ * may begin within the bytes of this one: the file's size limits how much is decoded in total.
  */
+static uint64_t find_next_head(struct ky_walk *w, uint64_t offset)
+{
+	w->n_reread -= KY_MIN(w->d.pos / 8, w->n_reread);
+	return w->n_reread ? find_packet(w, offset + 1) : ky_walk_file(w)->size;
+}
+
+/* Skips an invalid head at this offset. bits: the file has so many from there on. */
 static void skip_bad_head(
 	struct ky_walk *w, uint64_t offset, uint64_t bits, enum ky_head_fault fault)
 {
 	const struct ky_file *f = ky_walk_file(w);
 	uint64_t pos = w->d.pos;
 
-	w->n_reread -= KY_MIN(pos / 8, w->n_reread);
-	w->offset = w->n_reread ? find_packet(w, offset + 1) : f->size;
+	w->offset = find_next_head(w, offset);
 	/* A head that is cut off is the end of a file, not damage. */
 	if (fault == KY_HEAD_UNREADABLE && w->offset == f->size && pos + 64 > bits)
 		w->is_truncated = true;
@@ -418,4 +424,10 @@ int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_pack
 	w->file = file;
 	w->d.n_empty = HEAD_MAX;
 	return make_slots(w) ? read_head(w, ret_head, offset, HEAD_SIZE) : -ENOMEM;
+}
+
+uint64_t ky_walk_find_head(struct ky_walk *w, uint64_t offset)
+{
+	set_budgets(w);
+	return find_next_head(w, offset);
 }

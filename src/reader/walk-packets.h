@@ -53,5 +53,10 @@ void ky_walk_end(struct ky_walk *w);
  * that do not advance. Returns 0, -EBADMSG or -ENOMEM.
  */
 int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
+/*
+ * Returns the next place in the file of the last ky_walk_peek, behind the offset of an invalid
+ * head, where a packet may begin; or the file's size.
+ */
+uint64_t ky_walk_find_head(struct ky_walk *w, uint64_t offset);
 
 #endif

@@ -308,18 +308,18 @@ static bool is_behind_end(const struct ky_walk *w)
 
 /*
  * Looks at the head of the next packet. Some tracers write packets that begin before the last event
- * of the one before, and a damaged time may be too late.
+ * of the one before, and a damaged time may be too late. Behind a damaged head, there may be more.
  */
 static bool begins_in_range(struct ky_walk *w)
 {
 	uint64_t clock = w->d.clock, n_empty = w->d.n_empty;
-	struct ky_packet_head p;
-	bool begins = !ky_walk_peek(w, w->file, w->offset, &p) &&
-		      ky_stream_class_ns(p.class, w->d.clock) <= w->select->to_ns;
+	struct ky_packet_head p = {0};
+	int r = ky_walk_peek(w, w->file, w->offset, &p);
+	int64_t ns = r ? INT64_MAX : ky_stream_class_ns(p.class, w->d.clock);
 
 	w->d.clock = clock;
 	w->d.n_empty = n_empty;
-	return begins;
+	return r ? p.fault != KY_HEAD_UNREADABLE : ns <= w->select->to_ns;
 }
 
 /* Opens the next packet or the next file. Returns false at the end of the last file. */

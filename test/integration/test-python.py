@@ -294,6 +294,35 @@ def test_losses(k):
     check(any("ends within a packet" in w for w in opened.warnings), opened.warnings)
 
 
+def test_damaged_heads(k):
+    """Totals and tables have the packets behind a damaged head, whose events are read, too."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    for number in range(4):
+        t.packet(0, [t.record(100 * number + 1, "s:outer_begin", 1, 0)], discarded=number * number)
+    path = t.write(k.top / "trace")
+    data = (path / "channel0_0").read_bytes()
+    size = len(data) // 4
+    # Another magic number; a size beyond the file.
+    for number, place in ((n, p) for n in range(4) for p in (0, 4 + 16 + 4 + 8 * 3 + 6)):
+        if number == 3 and place:
+            continue  # this is a file that was cut off
+        what = f"head {number}, byte {place}"
+        bad = bytearray(data)
+        bad[number * size + place] ^= 0x55
+        (path / "channel0_0").write_bytes(bad)
+        opened = kymo.open(path)
+        whole = [n for n in range(4) if n != number]
+        is_cut = place > 0  # the packet is read up to the next head
+        times = [answers.START + 100 * n + 1 for n in range(4) if is_cut or n != number]
+        equal([ts for ts, in opened.events(None, "ts")], times, f"{what}: events")
+        totals = opened.totals
+        equal((totals.n_packets, opened.discarded, opened.end), (3 + is_cut, whole[-1] ** 2, times[-1]), f"{what}: totals")
+        equal(opened.begin, times[0], f"{what}: begin")
+        if LIBRARIES[1].exists():
+            equal([ts for ts, in opened.sql("SELECT ts FROM events")], times, f"{what}: events in SQL")
+            equal([offset for offset, in opened.sql("SELECT offset FROM packets")], [n * size for n in whole], f"{what}: packets in SQL")
+
+
 def test_errors(k):
     trace = answers.hostile(k.top / "trace")
     raises(kymo.Error, "No such file", lambda: kymo.open(k.top / "missing"))
