@@ -64,6 +64,11 @@ static int fail_at(struct receiver *r, int error, const char *path)
 	return fail_receiving(r, error, "%s/%s: %s", r->name, path, strerror(-error));
 }
 
+static int fail_damaged(struct receiver *r)
+{
+	return fail_receiving(r, -EBADMSG, "data was damaged on its way");
+}
+
 /* Opens a path below a directory, through no symbolic link. Returns a descriptor or -errno. */
 static int open_beneath(int dir, const char *path, uint64_t flags)
 {
@@ -532,7 +537,7 @@ static int handle_data(struct receiver *r, const struct segment *s, const uint8_
 		return -EBADMSG;
 	n = s->codec == SEGMENT_ZEROS ? s->length : s->raw;
 	if (segment_crc(raw, n) != s->crc)
-		return fail_receiving(r, -EBADMSG, "data was damaged on its way");
+		return fail_damaged(r);
 	ret = store_segment(r, r->paths[s->file], s, raw, n, &ack.offset);
 	return ret ? ret : acknowledge(r, &ack, s->length);
 }
@@ -603,12 +608,18 @@ static int serve_segments(struct receiver *r, uint8_t *payload)
 		ret = read_full(r, head, sizeof(head));
 		if (ret <= 0)
 			return ret;
-		if (segment_decode(head, &s) < 0)
+		ret = segment_decode(head, &s);
+		if (ret == -EPROTO)
 			return fail_receiving(
-				r, -EPROTO, "the sender is not 'kymo ship' of this version");
+				r, ret, "the sender is not 'kymo ship' of this version");
+		if (ret < 0)
+			return fail_damaged(r);
 		ret = read_full(r, payload, s.length);
 		if (ret <= 0)
 			return ret;
+		/* That of DATA covers what the payload becomes. */
+		if (s.type != SEGMENT_DATA && segment_crc(payload, s.length) != s.crc)
+			return fail_damaged(r);
 		ret = receiver_handle(r, &s, payload);
 	}
 	return ret;

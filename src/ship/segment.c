@@ -3,7 +3,7 @@
 
 #include <endian.h>
 
-#define MAGIC	   0x3153594bu /* "KYS1" */
+#define MAGIC	   0x3253594bu /* "KYS2" */
 #define PART_MAX   255u
 #define DEPTH_MAX  16u
 #define POLYNOMIAL 0x82f63b78u /* of Castagnoli, reflected */
@@ -15,14 +15,19 @@ struct head {
 	uint16_t file;
 	uint32_t raw_length;
 	uint64_t offset, acknowledged; /* not used on byte streams: 0 */
-	uint32_t crc, spare;
+	uint32_t crc, head_crc;	       /* of the payload; of what is before it in the head */
 };
 
 _Static_assert(sizeof(struct head) == SEGMENT_HEAD, "protocol");
 
+static uint32_t crc_of_head(const struct head *h)
+{
+	return segment_crc(h, offsetof(struct head, head_crc));
+}
+
 void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD])
 {
-	const struct head h = {
+	struct head h = {
 		.magic = htole32(MAGIC),
 		.length = htole32(s->length),
 		.type = (uint8_t)s->type,
@@ -32,6 +37,8 @@ void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD])
 		.offset = htole64(s->offset),
 		.crc = htole32(s->crc),
 	};
+
+	h.head_crc = htole32(crc_of_head(&h));
 
 	memcpy(head, &h, sizeof(h));
 }
@@ -79,7 +86,11 @@ int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
 		.offset = le64toh(h.offset),
 		.crc = le32toh(h.crc),
 	};
-	if (le32toh(h.magic) != MAGIC || !is_codec(s) || s->offset > INT64_MAX)
+	if (le32toh(h.magic) != MAGIC)
+		return -EPROTO;
+	if (le32toh(h.head_crc) != crc_of_head(&h))
+		return -EBADMSG;
+	if (!is_codec(s) || s->offset > INT64_MAX)
 		return -EPROTO;
 	return (int64_t)s->raw > payload_max(h.type) ? -EPROTO : 0;
 }

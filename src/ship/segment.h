@@ -53,7 +53,10 @@ struct segment {
 
 /* Writes the head; the payload follows it. */
 void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);
-/* Returns 0, or -EPROTO: it is no head of a segment, or its payload is longer than such have. */
+/*
+ * Returns 0; -EPROTO: it is no head of a segment, or its payload is longer than such have; or
+ * -EBADMSG: it was damaged on its way.
+ */
 int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s);
 
 /* CRC-32C (Castagnoli), by the instruction of the processor where it has one (x86-64: SSE4.2). */

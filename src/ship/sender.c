@@ -419,10 +419,13 @@ static int receive_segments(struct link *l)
 	l->answered_ms = now_ms();
 	l->n_in += (size_t)n;
 	while (!ret && l->n_in >= SEGMENT_HEAD) {
-		if (segment_decode(l->in, &g) < 0 || g.length > SEGMENT_PATH_MAX)
+		ret = segment_decode(l->in, &g);
+		if (ret == -EPROTO || (!ret && g.length > SEGMENT_PATH_MAX))
 			return sender_fail(l->s, -EPROTO, "the other end is not 'kymo receive'");
-		if (l->n_in < SEGMENT_HEAD + g.length)
+		if (!ret && l->n_in < SEGMENT_HEAD + g.length)
 			break;
+		if (ret || segment_crc(l->in + SEGMENT_HEAD, g.length) != g.crc)
+			return sender_fail(l->s, -EBADMSG, "an answer was damaged on its way");
 		ret = handle_segment(l, &g, l->in + SEGMENT_HEAD);
 		l->n_in -= SEGMENT_HEAD + g.length;
 		memmove(l->in, l->in + SEGMENT_HEAD + g.length, l->n_in);

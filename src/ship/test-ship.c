@@ -24,6 +24,8 @@
 
 #define SEED   1
 #define RAW_AT 12 /* the length without codec in a head */
+#define STREAM "ust/uid/0/channel0_0"
+#define CRC_AT 36 /* the checksum of what is before it in a head */
 
 static char top[64];
 
@@ -976,6 +978,7 @@ static void test_hostile_packed(void **state)
 	char far[128], path[256], zeros[4096] = "";
 	struct packer p = {.slow = true};
 	uint8_t packed[4096], head[SEGMENT_HEAD];
+	uint32_t crc;
 	struct segment s = {.type = SEGMENT_DATA, .codec = SEGMENT_ZSTD, .raw = sizeof(zeros)}, d;
 	struct receiver r;
 	struct stat st;
@@ -1034,7 +1037,65 @@ static void test_hostile_packed(void **state)
 	segment_encode(&s, head);
 	assert_int_equal(segment_decode(head, &d), 0);
 	head[RAW_AT]++; /* without a codec, both lengths are one */
+	crc = htole32(segment_crc(head, CRC_AT));
+	memcpy(head + CRC_AT, &crc, sizeof(crc));
 	assert_int_equal(segment_decode(head, &d), -EPROTO);
+}
+
+/* Any other bit in an answer: the connection ends, and the sender believes nothing of it. */
+static void test_damaged_answers(void **state)
+{
+	const struct segment ready = {.type = SEGMENT_READY};
+	struct segment have = {.type = SEGMENT_HAVE, .offset = 1, .length = sizeof(STREAM) - 1};
+	uint8_t bytes[2 * SEGMENT_HEAD + sizeof(STREAM) - 1];
+	struct made m;
+
+	make_trace(&m, "damaged");
+	add_packet(&m, 100);
+	have.crc = segment_crc(STREAM, have.length);
+	segment_encode(&have, bytes);
+	memcpy(bytes + SEGMENT_HEAD, STREAM, have.length);
+	segment_encode(&ready, bytes + SEGMENT_HEAD + have.length);
+	for (size_t at = 0; at < sizeof(bytes); at++) {
+		bytes[at] ^= (uint8_t)(1u << at % 8);
+		expect_end(&m, bytes, sizeof(bytes),
+			at % (SEGMENT_HEAD + have.length) < 4 ? "not 'kymo receive'"
+							      : "damaged on its way");
+		bytes[at] ^= (uint8_t)(1u << at % 8);
+	}
+	free_trace(&m);
+}
+
+/* The same of what a sender says: the receiver makes nothing of it. */
+static void test_damaged_orders(void **state)
+{
+	static const char hello_payload[] = "0123456789abcdeft";
+	struct segment file = {.type = SEGMENT_FILE, .length = 3};
+	struct segment first = {.type = SEGMENT_HELLO, .length = sizeof(hello_payload) - 1};
+	uint8_t bytes[2 * SEGMENT_HEAD + sizeof(hello_payload) - 1 + 3];
+	struct receiver r;
+	char far[128];
+	int fds[2];
+
+	make_far(far, "far-damaged");
+	first.crc = segment_crc(hello_payload, first.length);
+	file.crc = segment_crc("a/b", 3);
+	for (size_t at = 0; at < sizeof(bytes); at++) {
+		segment_encode(&first, bytes);
+		memcpy(bytes + SEGMENT_HEAD, hello_payload, first.length);
+		segment_encode(&file, bytes + SEGMENT_HEAD + first.length);
+		memcpy(bytes + sizeof(bytes) - 3, "a/b", 3);
+		bytes[at] ^= (uint8_t)(1u << at % 8);
+		assert_int_equal(pipe(fds), 0);
+		assert_int_equal(write(fds[1], bytes, sizeof(bytes)), sizeof(bytes));
+		close(fds[1]);
+		receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+		r.in = fds[0];
+		assert_true(receiver_serve(&r) < 0);
+		assert_int_equal(r.n_paths, 0);
+		close(fds[0]);
+		bye(&r);
+	}
 }
 
 static void test_files(void **state)
@@ -1130,6 +1191,8 @@ int main(void)
 		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_files_of_no_trace),
 		cmocka_unit_test(test_hostile_packed),
+		cmocka_unit_test(test_damaged_answers),
+		cmocka_unit_test(test_damaged_orders),
 	};
 
 	return cmocka_run_group_tests(tests, make_top, remove_top);

@@ -904,6 +904,12 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def segment_at(offset, payload):
+    """Returns a segment of data, as docs/shipping.md describes it."""
+    head = struct.pack("<IIBBHIQQI", 0x3253594B, len(payload), 5, 0, 0, len(payload), offset, 0, crc32c(payload))
+    return head + struct.pack("<I", crc32c(head)) + payload
+
+
 def test_hostile_host(k):
     """A host that lies in its manifest writes and removes nothing but below its own name."""
     mine = k.top / "got" / "metadata"
@@ -913,7 +919,7 @@ def test_hostile_host(k):
         fleet.hosts[0].emit(100)
         raw = Raw(fleet, k.home / "kymo-fleet" / "hosts" / "evil", "host")
         session = {"name": "flight", "recording": "00" * 16}
-        segment = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 0, 0, crc32c(b"evil"), 0) + b"evil"
+        segment = segment_at(0, b"evil")
         file = {"session": 0, "path": "metadata", "size": 4, "crc32c": 0}
         for number, (sessions, files) in enumerate((([session], [{**file, "path": "../../../evil"}]), ([session], [{**file, "path": "../../../metadata"}]), ([{**session, "name": ".."}], [file]),
             ([{**session, "name": "a/../../evil"}], [file]), ([{**session, "recording": "x"}], [file]), ([{**session, "name": "n" * 4000}], [file]), ([session], [{**file, "path": "/tmp/evil"}]),
@@ -929,7 +935,7 @@ def test_hostile_host(k):
             check(done.returncode == 1 or "0 events" in done.stdout, f"{name} was taken: {done.stdout}")
         # A file of which the manifest says something else is none; one that is as it says is taken.
         # Nothing is written beyond the size that the manifest says.
-        more = struct.pack("<IIBBHIQQII", 0x3153594B, 4, 5, 0, 0, 4, 4, 0, crc32c(b"evil"), 0) + b"evil"
+        more = segment_at(4, b"evil")
         for name, size, crc, left, said in (("other", 4, 0, 4, "does not have all of stream"), ("more", 6, 0, 4, "more of stream than its manifest"), ("same", 4, crc32c(b"evil"), 4, "")):
             for s in (segment, more):
                 raw.publish(f"kymo.seg.0.evil.{name}.0", s)
