@@ -37,7 +37,7 @@ AGENT = kymotest.RUN_FROM / "src" / "fleet" / "kymo-agent"
 BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 FILE_NAME = re.compile(r"^(?:/\*|//|#|<!--)\s*([\w./-]+)")
 # The first session daemon that starts after another test has killed its own says this.
-OTHERS = re.compile(r"kymo: removed \d+ tracefs instances? ")
+OTHERS = re.compile(r"kymo: removing \d+ tracefs instances? ")
 MARK = "\x01"
 NUMBER = re.compile(r"(?:0x[0-9A-Fa-f]+|\d[\d,.:]*)(?:\s?(?:ns|us|ms|s|B|KiB|MiB|GiB|bytes|K|M|G|%)(?!\w))*")
 

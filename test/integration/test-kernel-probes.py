@@ -203,6 +203,39 @@ def test_many(k):
     check(n_served > 3 or took < 0.5, f"{n_served} commands were served in {took:.1f} s")
 
 
+def test_many_of_the_dead(k):
+    """
+    A daemon that starts removes the probes of a dead one, and serves others meanwhile. Daemons of
+    other tests do so, too, and may be faster.
+    """
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    place = definitions(groups(k)[0])[0].split()[1]
+    k.stop_daemon()
+    app = k.spawn("probed", 1)
+    for turn in range(10):
+        instance = TRACING / "instances" / f"kymo-{os.getpid():08x}-{turn}"
+        group = instance.name.replace("-", "_")
+        instance.mkdir()
+        write_definitions(*(f"p:{group}/called{i} {place}" for i in range(30)))
+        (instance / "events" / group / "enable").write_text("1")
+        begin = time.monotonic()
+        k.start_daemon()
+        n_served = 0
+        while definitions(group):
+            k.kymo("list")
+            n_served += 1
+        took = time.monotonic() - begin
+        k.stop_daemon()
+        if "of session daemons that died" in k.daemon_log():
+            break
+    go(k, app)
+    k.finish(app)
+    check(n_served > 3 or took < 0.5, f"{n_served} commands were served in {took:.1f} s")
+
+
 def test_sdt(k):
     """An SDT probe with its arguments. The program sees by its semaphore that it is recorded."""
     need_tracefs()

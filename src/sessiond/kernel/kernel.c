@@ -68,7 +68,8 @@ static void set_free(struct kernel_set *set, bool remove)
 
 	set->channel->kernel_bytes = 0;
 	if (remove && *set->main.name && kernel->fs.root >= 0) {
-		removal_begin(kernel, &set->main, &set->tasks);
+		removal_add(kernel, &set->main, &set->tasks);
+		removals_run(kernel);
 	} else {
 		instance_close(&set->main);
 		instance_close(&set->tasks);
@@ -649,10 +650,11 @@ static void kernel_sweep(struct kernel *k)
 
 	if (k->env->uid || tracefs_open(&k->fs, why) < 0)
 		return;
-	n = tracefs_sweep(&k->fs);
+	n = tracefs_sweep(k);
 	if (n > 0)
-		ky_info("removed %d tracefs instance%s of session daemons that died", n,
+		ky_info("removing %d tracefs instance%s of session daemons that died", n,
 			n == 1 ? "" : "s");
+	removals_run(k);
 }
 
 void kernel_init(struct kernel *k, struct env *e)

@@ -152,14 +152,6 @@ void probes_list_group(const struct tracefs *t, const char *instance, struct pro
 	r->arg = NULL;
 }
 
-void probes_remove_group(const struct tracefs *t, const char *instance)
-{
-	struct probes_removal r;
-
-	probes_list_group(t, instance, &r);
-	remove_now(t, &r);
-}
-
 /* kymo_1f2e3d4c_2 belongs to kymo-1f2e3d4c-2. */
 static void add_orphan(const struct tracefs *t, const char *name, void *removal)
 {
@@ -176,12 +168,11 @@ static void add_orphan(const struct tracefs *t, const char *name, void *removal)
 		remove_later(r, name);
 }
 
-void probes_sweep(const struct tracefs *t, int instances)
+void probes_list_orphans(const struct tracefs *t, int instances, struct probes_removal *r)
 {
-	struct probes_removal r = {.arg = &instances};
-
-	each_definition(t, add_orphan, &r);
-	remove_now(t, &r);
+	*r = (struct probes_removal){.arg = &instances};
+	each_definition(t, add_orphan, r);
+	r->arg = NULL;
 }
 
 /* The option that a kernel without such probes was built without. */

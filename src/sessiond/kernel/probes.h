@@ -46,16 +46,14 @@ struct probes_removal {
 
 /* Lists the probes of the instance's group, to remove them. */
 void probes_list_group(const struct tracefs *t, const char *instance, struct probes_removal *r);
+/* Lists the probes of groups of ours that have no instance. */
+void probes_list_orphans(const struct tracefs *t, int instances, struct probes_removal *r);
 /*
  * Disables the listed probes in the instance, and removes them, until this time of CLOCK_MONOTONIC.
  * Returns whether none is left.
  */
 bool probes_remove_some(
 	const struct tracefs *t, int dir, struct probes_removal *r, uint64_t until_ns);
-/* Removes all probes of the instance's group. They must be disabled. */
-void probes_remove_group(const struct tracefs *t, const char *instance);
-/* Removes the probes of groups of ours that have no instance. */
-void probes_sweep(const struct tracefs *t, int instances);
 /* Returns whether all of a rule's lines are known; known: or NULL. */
 bool probes_are_known(const char *known, const char *lines);
 /* Adds those of a rule's lines to `known` that the group has already. Returns 0 or -ENOMEM. */

@@ -76,13 +76,18 @@ static void run_removals(struct ky_timer *t)
 		ky_timer_set(&k->env->loop, t, RETRY_NS);
 }
 
+void removals_run(struct kernel *k)
+{
+	run_removals(&k->removal_timer);
+}
+
 void removals_init(struct kernel *k)
 {
 	ky_list_init(&k->removals);
 	ky_timer_init(&k->removal_timer, run_removals);
 }
 
-void removal_begin(struct kernel *k, struct instance *main, struct instance *tasks)
+void removal_add(struct kernel *k, struct instance *main, struct instance *tasks)
 {
 	struct removal *r = calloc(1, sizeof(*r));
 
@@ -97,8 +102,20 @@ void removal_begin(struct kernel *k, struct instance *main, struct instance *tas
 	ky_list_append(&k->removals, &r->node);
 	if (main->dir >= 0)
 		instance_record(main, false);
-	probes_list_group(&k->fs, main->name, &r->probes);
-	run_removals(&k->removal_timer);
+	if (*main->name)
+		probes_list_group(&k->fs, main->name, &r->probes);
+}
+
+void removal_add_orphans(struct kernel *k, int instances)
+{
+	struct removal *r = calloc(1, sizeof(*r));
+
+	if (!r) /* the next session daemon removes them */
+		return;
+	instance_init(&r->main);
+	instance_init(&r->tasks);
+	ky_list_append(&k->removals, &r->node);
+	probes_list_orphans(&k->fs, instances, &r->probes);
 }
 
 void removals_deinit(struct kernel *k)

@@ -5,8 +5,7 @@
 #include <fnmatch.h>
 #include <sys/file.h>
 
-#include "sessiond/kernel/instance.h"
-#include "sessiond/kernel/probes.h"
+#include "sessiond/kernel/removal.h"
 
 #define OURS "kymo-[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]-*"
 
@@ -43,28 +42,44 @@ static int lock_dead(int instances, const char *name)
 	return ret;
 }
 
-static bool sweep_instance(const struct tracefs *t, int instances, const char *name)
+/* Opens an instance that may not exist. */
+static void open_instance(struct instance *i, int instances, const char *name)
 {
-	int fd = tracefs_open_dir(instances, name);
-	size_t length;
-
-	if (fd < 0)
-		return false;
-	tracefs_write(fd, "tracing_on", "0");
-	tracefs_write(fd, "events/enable", "0");
-	ky_close(fd);
-	if (!serves_other(name, &length))
-		probes_remove_group(t, name);
-	return !instance_remove_name(t, name);
+	instance_init(i);
+	i->dir = tracefs_open_dir(instances, name);
+	if (i->dir >= 0)
+		snprintf(i->name, sizeof(i->name), "%s", name);
+	else
+		i->dir = -1;
 }
 
-static bool sweep_if_dead(const struct tracefs *t, int instances, const char *name)
+/*
+ * Lets an instance of a dead daemon be removed, with the one that serves it. It stays locked until
+ * then. Returns the number of the two.
+ */
+static int sweep_if_dead(struct kernel *k, int instances, const char *name)
 {
-	int lock = lock_dead(instances, name);
-	bool removed = lock != -EWOULDBLOCK && sweep_instance(t, instances, name);
+	char served_by[INSTANCE_MAX];
+	int lock = lock_dead(instances, name), n;
+	struct instance main, tasks;
+	size_t length;
 
-	ky_close(lock);
-	return removed;
+	instance_init(&main);
+	if (serves_other(name, &length) ? lock != -ENOENT : lock < 0) {
+		ky_close(lock);
+		return 0;
+	}
+	if (lock >= 0) {
+		main.dir = lock;
+		snprintf(main.name, sizeof(main.name), "%s", name);
+		snprintf(served_by, sizeof(served_by), "%.40s" INSTANCE_TASKS, name);
+		open_instance(&tasks, instances, served_by);
+	} else {
+		open_instance(&tasks, instances, name);
+	}
+	n = !!*main.name + !!*tasks.name;
+	removal_add(k, &main, &tasks);
+	return n;
 }
 
 static int is_ours(const struct dirent *entry)
@@ -73,9 +88,9 @@ static int is_ours(const struct dirent *entry)
 }
 
 /* Reads the names first: an open directory would be changed below its reader. */
-int tracefs_sweep(const struct tracefs *t)
+int tracefs_sweep(struct kernel *k)
 {
-	int instances = tracefs_open_dir(t->root, "instances"), n_removed = 0, n;
+	int instances = tracefs_open_dir(k->fs.root, "instances"), n_dead = 0, n;
 	struct dirent **names;
 
 	if (instances < 0)
@@ -83,12 +98,12 @@ int tracefs_sweep(const struct tracefs *t)
 	n = scandirat(instances, ".", &names, is_ours, alphasort);
 	for (int i = 0; i < n; i++) {
 		if (strlen(names[i]->d_name) < INSTANCE_MAX)
-			n_removed += sweep_if_dead(t, instances, names[i]->d_name);
+			n_dead += sweep_if_dead(k, instances, names[i]->d_name);
 		free(names[i]);
 	}
 	if (n >= 0)
 		free(names);
-	probes_sweep(t, instances);
+	removal_add_orphans(k, instances);
 	ky_close(instances);
-	return n_removed;
+	return n_dead;
 }

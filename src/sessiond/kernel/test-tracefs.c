@@ -17,6 +17,7 @@
 
 #include "sessiond/kernel/instance.h"
 #include "sessiond/kernel/probes.h"
+#include "sessiond/kernel/removal.h"
 
 #define DEAD  "kymo-0123abcd-1"
 #define ALIVE "kymo-89ef4567-12"
@@ -24,7 +25,9 @@
 static char top[] = "/tmp/kymo-test-tracefs-XXXXXX";
 static struct tracefs fs;
 static const char *missing; /* file that new instances lack */
-static const char *busy;    /* instance that cannot be removed */
+static struct env env;
+static struct kernel kernel;
+static const char *busy; /* instance that cannot be removed */
 
 static const char *const files[] = {"tracing_on", "trace_clock", "buffer_subbuf_size_kb",
 	"buffer_size_kb", "options/overwrite", "options/disable_on_free", "buffer_percent",
@@ -120,8 +123,23 @@ static int lock_instance(const char *name)
 	return fd;
 }
 
+/* Removes what dead daemons have left. Returns the number of instances, or -errno. */
+static int sweep_dead(void)
+{
+	int n;
+
+	kernel.fs = fs;
+	n = tracefs_sweep(&kernel);
+	removals_run(&kernel);
+	return n;
+}
+
 static int setup(void **state)
 {
+	env_init(&env);
+	assert_int_equal(ky_loop_init(&env.loop), 0);
+	kernel.env = &env;
+	removals_init(&kernel);
 	strcpy(top + strlen(top) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(top));
 	fs = (struct tracefs){open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), &fake_ops};
@@ -134,6 +152,8 @@ static int teardown(void **state)
 {
 	char command[64];
 
+	removals_deinit(&kernel);
+	ky_loop_deinit(&env.loop);
 	tracefs_close(&fs);
 	snprintf(command, sizeof(command), "rm -r %s", top);
 	return system(command);
@@ -155,7 +175,7 @@ static void test_sweep(void **state)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(foreign); i++)
 		make_instance_dir(foreign[i]);
 	locked = lock_instance(ALIVE);
-	assert_int_equal(tracefs_sweep(&fs), 3);
+	assert_int_equal(sweep_dead(), 3);
 	assert_false(is_there(DEAD));
 	assert_false(is_there(DEAD INSTANCE_TASKS));
 	assert_false(is_there("kymo-0123abcd-7" INSTANCE_TASKS));
@@ -165,9 +185,9 @@ static void test_sweep(void **state)
 	assert_text(locked, "events/enable", "1");
 	for (size_t i = 0; i < KY_ARRAY_SIZE(foreign); i++)
 		assert_true(is_there(foreign[i]));
-	assert_int_equal(tracefs_sweep(&fs), 0);
+	assert_int_equal(sweep_dead(), 0);
 	close(locked);
-	assert_int_equal(tracefs_sweep(&fs), 2);
+	assert_int_equal(sweep_dead(), 2);
 	assert_false(is_there(ALIVE));
 }
 
@@ -178,10 +198,11 @@ static void test_sweep_busy(void **state)
 	make_instance_dir(DEAD INSTANCE_TASKS);
 	busy = DEAD;
 	make_instance_dir("kymo-0123abcd-2");
-	assert_int_equal(tracefs_sweep(&fs), 1);
+	assert_int_equal(sweep_dead(), 3);
 	assert_true(is_there(DEAD));
+	assert_false(is_there("kymo-0123abcd-2"));
 	busy = NULL;
-	assert_int_equal(tracefs_sweep(&fs), 2);
+	removals_run(&kernel);
 	assert_false(is_there(DEAD));
 }
 
@@ -225,7 +246,7 @@ static void test_sweep_probes(void **state)
 	make_instance_dir(DEAD);
 	make_instance_dir(ALIVE);
 	locked = lock_instance(ALIVE);
-	assert_int_equal(tracefs_sweep(&fs), 1);
+	assert_int_equal(sweep_dead(), 1);
 	assert_int_equal(count_writes(watch), 2); /* of the instance, and of the others */
 	close(watch);
 	after = tracefs_read(fs.root, "dynamic_events");
@@ -241,9 +262,9 @@ static void test_sweep_probes(void **state)
 
 static void test_sweep_nothing(void **state)
 {
-	assert_int_equal(tracefs_sweep(&fs), 0);
+	assert_int_equal(sweep_dead(), 0);
 	assert_int_equal(unlinkat(fs.root, "instances", AT_REMOVEDIR), 0);
-	assert_int_equal(tracefs_sweep(&fs), -ENOENT);
+	assert_int_equal(sweep_dead(), -ENOENT);
 	assert_int_equal(mkdirat(fs.root, "instances", 0700), 0);
 }
 
