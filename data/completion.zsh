@@ -43,6 +43,22 @@ _kymo_value()
 	esac
 }
 
+# Is a word from number $1 on, before the current one, neither an option nor the argument of one? It uses the caller's rows.
+_kymo_has_argument()
+{
+	local -i at=$1
+
+	while (( at < CURRENT )); do
+		case $words[at] in
+		--) (( at + 1 < CURRENT )); return ;;
+		-*) [[ -n ${rows[(r)$words[at]=:*]} ]] && (( at++ )) ;;
+		*) return 0 ;;
+		esac
+		(( at++ ))
+	done
+	return 1
+}
+
 _kymo()
 {
 	local command before=$words[CURRENT-1] usage row
@@ -83,7 +99,9 @@ _kymo()
 	usage=$(kymo help $command 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
 	case $usage in
 	*'[ NAME'* | 'kymo set-session '*) compadd ${(f)"$(_kymo_sessions)"} ;;
-	'kymo record '*) _command_names -e ;;
+	'kymo record '*)
+		if _kymo_has_argument $(( at + 1 )); then _files; else _command_names -e; fi
+		;;
 	'kymo snapshot '* | 'kymo regenerate '*) compadd ${usage[(w)3]} ;;
 	'kymo fleet '*) compadd ${(s:|:)usage[(w)3]} ;;
 	'kymo help '*) compadd ${${(f)"$(_kymo_commands)"}%%:*} ;;

@@ -42,6 +42,29 @@ _kymo_values()
 	esac
 }
 
+# Succeeds if a word from number $1 on, before the current one, is neither an option nor the argument of one. $2: the options.
+_kymo_has_argument()
+{
+	local at=$1 word
+
+	while [ "$at" -lt "$COMP_CWORD" ]; do
+		word=${COMP_WORDS[at]}
+		case $word in
+		--) [ $((at + 1)) -lt "$COMP_CWORD" ] && return ;;
+		-*)
+			if [ "${COMP_WORDS[at + 1]}" = = ]; then
+				at=$((at + 2))
+			elif [[ $'\n'$2 == *$'\n'"$word="* ]]; then
+				at=$((at + 1))
+			fi
+			;;
+		*) return 0 ;;
+		esac
+		at=$((at + 1))
+	done
+	return 1
+}
+
 _kymo()
 {
 	local command cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options what
@@ -70,6 +93,12 @@ _kymo()
 		return
 	fi
 	[ "$what" ] || what=$(kymo help "$command" 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
+	case $what in
+	# The words behind COMMAND are its arguments: the shell completes them as files.
+	'kymo record '*) ! _kymo_has_argument $((at + 1)) "$options" || return ;;
+	# The shell quotes names of files, and writes a slash behind those of directories.
+	DIR | *' DIR'* | *TRACE*) compopt -o filenames ;;
+	esac
 	mapfile -t COMPREPLY < <(_kymo_values "$what" "$cur")
 }
 

@@ -13,8 +13,10 @@ ASK = """
 shift
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
-compopt() { true; } # of a completion under way, which this is not
+compopt() { COMPOPT="$*"; } # of a completion under way, which this is not
+COMPREPLY=()
 _kymo
+[ "$COMPOPT" = "-o filenames" ] && printf 'as files: '
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -42,14 +44,19 @@ def test_words(k):
     equal(complete(k, "start", "-"), ["--session=", "--all", "--no-wait", "--json", "--help"], "all options")
     equal(complete(k, "record", "--buffers", "=", "t"), ["thread"], "words of an option")
     equal(complete(k, "enable-channel", "--blocking-timeout", "="), ["inf"], "words, not what stands for a number")
-    equal(complete(k, "create", "-o", f"{k.home}/o"), [f"{k.home}/out"], "directories of an option")
-    equal(complete(k, "view", f"{k.home}/o"), [f"{k.home}/out"], "directories")
-    equal(complete(k, "view", "a/b", f"{k.home}/o"), [f"{k.home}/out"], "directories after a word with a slash")
+    files = ["as", "files:", f"{k.home}/out"]
+    equal(complete(k, "create", "-o", f"{k.home}/o"), files, "directories of an option")
+    equal(complete(k, "view", f"{k.home}/o"), files, "directories")
+    equal(complete(k, "view", "a/b", f"{k.home}/o"), files, "directories after a word with a slash")
     complete(k, "view", f"d/x/;1e touch {k.home / 'run'};#", "")
     check(not (k.home / "run").exists(), "a word of the command line was executed")
     equal(complete(k, "snapshot", ""), ["record"], "what can be done with snapshots")
     equal(complete(k, "fleet", "f"), ["fetch", "forget"], "what can be done with fleets")
     check("kymo-none-such" not in complete(k, "record", "bas") and "bash" in complete(k, "record", "bas"), "commands to record")
+    for options in ([], ["--"], ["-e", "cat"], ["--event", "=", "cat"], ["--sample", "--with", "libc"]):
+        check("bash" in complete(k, "record", *options, "bas"), f"no command to record is offered after {options}")
+        for behind in (["cat"], ["cat", "-n"]):
+            equal(complete(k, "record", *options, *behind, "bas"), [], f"arguments of the command after {options}")
     equal(complete(k, "create", ""), [], "a new name")
     equal(complete(k, "nothing", "--"), [], "options of a command that is none")
     equal(complete(k, "stop", ""), [], "sessions without a daemon")
@@ -84,6 +91,8 @@ def test_zsh(k):
             (("record", "--buffers=t"), ["thread"]), (("record", "--buffers", "t"), ["thread"]), (("create", "--sn"), ["--snapshot"]),
             (("-q", "disable-e"), ["disable-event"]), (("--v",), ["--verbose", "--version"]), (("snapshot", ""), ["record"]), (("help", "stat"), ["stat", "status"])):
         equal(offered(*words), wanted, " ".join(words))
+    for words, wanted in (("cat",), "files"), (("-e", "cat"), "commands"), (("-e", "cat", "cat"), "files"), (("--", "cat"), "files"), (("--event=x",), "commands"):
+        equal(offered("record", *words, ""), [wanted], f"what is offered after {words}")
     equal([word for word in offered("start", "-") if not word.startswith("--")], [], "options of one letter")
 
 

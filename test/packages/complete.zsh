@@ -13,8 +13,8 @@ compadd() {
 	for word in "$@"; do [[ $word == ${PREFIX}* ]] && print -r -- $word; done
 }
 _describe() { local -a all=(${(P)2}); compadd -- ${all%%:*}; }
-_files() { true; }
-_command_names() { true; }
+_files() { print files; }
+_command_names() { print commands; }
 autoload -Uz $file
 functions[_kymo]="$(<$file)"
 _kymo
