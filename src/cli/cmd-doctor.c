@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <limits.h>
 #include <linux/landlock.h>
 #include <pwd.h>
@@ -147,7 +148,47 @@ static void check_library(struct doctor *d)
 		report_finding(d, "library", FOUND_OK, "", "%s, version %s", path, version);
 }
 
+/* Shortens an absolute path to what exists of it: there the first missing directory is made. */
+static void keep_existing(char *path)
+{
+	while (access(path, F_OK) < 0 && strlen(path) > 1) {
+		char *slash = strrchr(path, '/');
+
+		slash[slash == path] = '\0';
+	}
+}
+
+/* Returns 0 if this user can make files in the directory, else why not. */
+static int check_writable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return access(path, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
 /* --- run directory and daemon --- */
+
+/* A daemon makes the run directory itself, but not those above it. */
+static void check_missing_rundir(struct doctor *d)
+{
+	char parent[PATH_MAX];
+	int r;
+
+	snprintf(parent, sizeof(parent), "%s", d->rundir);
+	r = check_writable(dirname(parent));
+	if (r)
+		report_finding(d, "rundir", FOUND_FAILURE,
+			r == -ENOENT ? "create it, or set KYMO_RUNDIR"
+				     : "set KYMO_RUNDIR to a directory that belongs to you",
+			"%s cannot be made in %s: %s", d->rundir, parent, strerror(-r));
+	else
+		report_finding(
+			d, "rundir", FOUND_OK, "", "%s: the first session creates it", d->rundir);
+}
 
 /* Returns false if no daemon can use it. */
 static bool check_rundir(struct doctor *d)
@@ -162,9 +203,11 @@ static bool check_rundir(struct doctor *d)
 	else if (strlen(d->rundir) > 90)
 		report_finding(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a shorter path",
 			"%s is too long for the address of a socket", d->rundir);
+	else if (d->rundir[0] != '/')
+		report_finding(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to an absolute path",
+			"%s is not an absolute path", d->rundir);
 	else if (lstat(d->rundir, &st) < 0 && errno == ENOENT)
-		report_finding(
-			d, "rundir", FOUND_OK, "", "%s: the first session creates it", d->rundir);
+		check_missing_rundir(d);
 	else if (lstat(d->rundir, &st) < 0)
 		report_finding(d, "rundir", FOUND_FAILURE,
 			"set KYMO_RUNDIR to a directory that belongs to you", "%s: %s", d->rundir,
@@ -181,6 +224,10 @@ static bool check_rundir(struct doctor *d)
 			"remove the write permission of others: chmod go-w",
 			"others can write to %s (mode %04o): no daemon uses it", d->rundir,
 			(unsigned)st.st_mode & 07777);
+	else if (check_writable(d->rundir))
+		report_finding(d, "rundir", FOUND_FAILURE, "chmod u+rwx, or set KYMO_RUNDIR",
+			"no socket can be made in %s: %s", d->rundir,
+			strerror(-check_writable(d->rundir)));
 	else if (!geteuid() && !ky_env("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
 		report_finding(d, "rundir", FOUND_FAILURE, "chmod 755",
 			"applications of other users cannot reach %s (mode %04o)", d->rundir,
@@ -394,16 +441,6 @@ static void check_kernel(struct doctor *d)
 		refusal.problem);
 }
 
-/* Returns the nearest existing directory of the path: there the trace's directory would be made. */
-static void existing_parent(char *path)
-{
-	while (access(path, F_OK) < 0 && strlen(path) > 1) {
-		char *slash = strrchr(path, '/');
-
-		slash[slash == path] = '\0';
-	}
-}
-
 static void check_space(struct doctor *d)
 {
 	char traces[PATH_MAX], path[PATH_MAX], size[32];
@@ -418,10 +455,13 @@ static void check_space(struct doctor *d)
 		return;
 	}
 	strcpy(path, traces);
-	existing_parent(path);
-	if (access(path, W_OK | X_OK) < 0 || statvfs(path, &fs) < 0) {
+	keep_existing(path);
+	r = check_writable(path);
+	if (!r && statvfs(path, &fs) < 0)
+		r = -errno;
+	if (r) {
 		report_finding(d, "traces", FOUND_FAILURE, "set KYMO_HOME, or give --output",
-			"traces cannot be written to %s: %s", traces, strerror(errno));
+			"traces cannot be written to %s: %s", traces, strerror(-r));
 		return;
 	}
 	space = (uint64_t)fs.f_bavail * fs.f_frsize;

@@ -135,12 +135,15 @@ bool cli_is_system_libdir(const char *dir)
 int cli_locate_traces(char *buf, size_t size)
 {
 	const char *own = ky_env("KYMO_HOME"), *home = ky_env("HOME");
+	char path[PATH_MAX];
+	int r;
 
 	if (own)
 		return cli_absolute_path(buf, size, own);
 	if (!home)
 		return -ENOENT;
-	return format_path(buf, size, "%s/kymo-traces", home);
+	r = format_path(path, sizeof(path), "%s/kymo-traces", home);
+	return r ? r : cli_absolute_path(buf, size, path);
 }
 
 void cli_format_date(char *buf, size_t size)

@@ -61,12 +61,19 @@ def test_run_directory(k):
     k.rundir.rmdir()
     k.rundir.write_text("")
     one(doctor(k, 1), "rundir", "fail", "is no directory")
-    one(doctor(k, 1, env={"KYMO_RUNDIR": "/tmp/" + "x" * 200}), "rundir", "fail", "too long")
+    for path, words in (("/tmp/" + "x" * 200, ["too long"]), ("relative", ["not an absolute path"]), (f"{k.top}/none/run", ["cannot be made", "No such file"]),
+            (f"{k.rundir}/run", ["Not a directory"])):
+        one(doctor(k, 1, env={"KYMO_RUNDIR": path}), "rundir", "fail", *words)
     if os.geteuid() == 0:
         k.rundir.unlink()
         k.rundir.mkdir()
         os.chown(k.rundir, 65534, 65534)
         one(doctor(k, 1), "rundir", "fail", "belongs to user 65534")
+        k.top.chmod(0o755)
+        k.rundir.chmod(0o500)
+        wrap = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        one(doctor(k, 1, wrap=wrap), "rundir", "fail", "no socket can be made", "Permission denied")
+        one(doctor(k, 1, wrap=wrap, env={"KYMO_RUNDIR": f"{k.top}/new"}), "rundir", "fail", "cannot be made", "Permission denied")
 
 
 def test_daemon_dead_or_stopped(k):
@@ -164,7 +171,14 @@ def test_pid_namespace(k):
 
 def test_unwritable_traces(k):
     (k.top / "file").write_text("")
-    one(doctor(k, 1, env={"KYMO_HOME": str(k.top / "file" / "here")}), "traces", "fail", "cannot be written")
+    for path in ("file", "file/here"):
+        one(doctor(k, 1, env={"KYMO_HOME": str(k.top / path)}), "traces", "fail", "cannot be written", "Not a directory")
+
+
+def test_relative_home(k):
+    """Traces are below a relative HOME too, seen from the current directory."""
+    env = {"HOME": "here", "KYMO_HOME": ""}
+    one(doctor(k, 0, env=env), "traces", "ok", f"{pathlib.Path.cwd()}/here/kymo-traces")
 
 
 def test_unprivileged(k):
