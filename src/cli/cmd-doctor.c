@@ -238,6 +238,27 @@ static bool check_rundir(struct doctor *d)
 	return r == 0;
 }
 
+/* A stopped daemon continues; one that hangs has to be replaced. */
+static void report_silence(struct doctor *d, const char *rundir, int error)
+{
+	char path[PATH_MAX + 8], number[24], who[64] = "", advice[256];
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/%s", rundir, KY_RUN_LOCK);
+	pid = ky_read_text(AT_FDCWD, path, number, sizeof(number)) > 0 ? atoi(number) : 0;
+	if (pid > 0) {
+		snprintf(number, sizeof(number), "%d", pid);
+		snprintf(who, sizeof(who), " (pid %d)", pid);
+	} else {
+		strcpy(number, "PID");
+	}
+	snprintf(advice, sizeof(advice),
+		"if it is stopped, continue it: 'kill -CONT %s'; otherwise kill it: 'kill -9 %s', and a successor takes over its sessions",
+		number, number);
+	report_finding(d, "daemon", FOUND_FAILURE, advice,
+		"the session daemon in %s%s does not answer: %s", rundir, who, strerror(error));
+}
+
 static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 {
 	_cleanup_value_ struct kymo_value *hello = NULL;
@@ -247,10 +268,7 @@ static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 	kymo_ctl_set_timeout(ctl, ANSWER_MS);
 	r = kymo_ctl_call(ctl, "hello", NULL, &hello);
 	if (r) {
-		report_finding(d, "daemon", FOUND_FAILURE,
-			"if it is stopped, continue it (kill -CONT); otherwise kill it: a successor takes over its sessions",
-			"the session daemon in %s does not answer: %s", kymo_ctl_rundir(ctl),
-			strerror(-r));
+		report_silence(d, kymo_ctl_rundir(ctl), -r);
 		return;
 	}
 	version = kymo_value_string(kymo_value_get(hello, "version"));

@@ -239,7 +239,7 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 			"the service of the session daemon does not run: 'systemctl status kymo-sessiond' says why");
 	return none_runs(r)
 		       ? cli_fail(cli, "failed",
-				 "a session daemon was started, but does not become ready: is it stopped?")
+				 "a session daemon was started, but does not become ready: 'kymo doctor' says what to do")
 		       : cannot_connect(cli, r);
 }
 
@@ -275,8 +275,7 @@ int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl)
 static int no_answer(struct cli *cli, int r)
 {
 	if (r == -ETIMEDOUT)
-		return cli_fail(
-			cli, "failed", "the session daemon does not answer: is it stopped?");
+		return cli_fail(cli, "failed", CLI_NO_ANSWER);
 	if (r == -ECONNRESET)
 		return cli_fail(cli, "failed",
 			"the session daemon ended before it read the request: nothing was done");

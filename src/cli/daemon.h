@@ -23,6 +23,7 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
  * this user may not.
  */
 const char *cli_no_daemon(void);
+#define CLI_NO_ANSWER "the session daemon does not answer: 'kymo doctor' says what to do"
 #define CLI_RUNDIR_TOO_LONG                                                                        \
 	"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one"
 /*

@@ -82,7 +82,7 @@ const char *monitor_why(struct cli *cli, const struct monitored *m)
 	case -ENOEXEC:
 		return "the session daemon was killed; its sessions record, but not applications that start now: any other command starts a successor";
 	case -ETIMEDOUT:
-		return "the session daemon does not answer: is it stopped?";
+		return CLI_NO_ANSWER;
 	case -ENAMETOOLONG:
 		return CLI_RUNDIR_TOO_LONG;
 	case -EACCES:

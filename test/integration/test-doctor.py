@@ -87,11 +87,13 @@ def test_daemon_dead_or_stopped(k):
     k.kymo("destroy", "s")
 
 
-def test_daemon_of_another_version(k):
+def test_other_daemons(k):
+    """A daemon of another version, and one that does not answer."""
     k.rundir.mkdir(mode=0o700)
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(k.rundir / "control.sock"))
     server.listen()
+    replies = [b'{"ok": true, "version": "99.1", "pid": 1}\n']
 
     def serve():
         while True:
@@ -100,13 +102,17 @@ def test_daemon_of_another_version(k):
             except OSError:
                 return
             with connection, connection.makefile("rwb") as f:
-                while f.readline():
-                    f.write(b'{"ok": true, "version": "99.1", "pid": 1}\n')
+                while f.readline() and replies:
+                    f.write(replies[0])
                     f.flush()
 
     thread = threading.Thread(target=serve)
     thread.start()
     one(doctor(k, 0), "daemon", "warn", "99.1", "restart")
+    replies.clear()
+    one(doctor(k, 1), "daemon", "fail", "does not answer", "'kill -CONT PID'")
+    (k.rundir / "lock").write_text("4711\n")
+    one(doctor(k, 1), "daemon", "fail", "(pid 4711) does not answer", "'kill -CONT 4711'", "'kill -9 4711'")
     server.shutdown(socket.SHUT_RDWR)
     server.close()
     thread.join()
