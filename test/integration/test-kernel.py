@@ -908,6 +908,7 @@ def test_refused(k):
     for args, wanted in (
         (("enable-event", "-c", "kernel0", "writes:*"), kernel),
         (("set", "-c", "kernel0", "blocking-timeout=1s"), "blocking-timeout is for channels of applications"),
+        (("set", "-c", "kernel0", "mode=overwrite"), "which the kernel fills: make another channel"),
         (("disable-event", "-k", "-c", "channel0", "-a"), user),
         (("disable-event", "-u", "-c", "kernel0", "-a"), kernel),
         (("disable-event", "-k", "--syscall", "write"), "leave it out, and give the name of its rule"),
@@ -915,6 +916,8 @@ def test_refused(k):
         (("disable-channel", "-u", "kernel0"), kernel),
     ):
         check(wanted in k.kymo(*args, status=None).stderr, f"{args} was not refused")
+    (note,) = k.kymo_json("set", "-c", "kernel0", "num-subbuf=64")["notes"]
+    check("its buffers keep the num-subbuf" in note and note.endswith("make another channel"), note)
     k.kymo("disable-channel", "channel0")
     check(user in k.kymo("enable-channel", "-k", "channel0", status=None).stderr, "a channel of applications became one of the kernel")
 

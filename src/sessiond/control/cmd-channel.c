@@ -233,6 +233,16 @@ enum outcome run_disable_channel(struct request *r)
 	return answer_when_unmapped(r, c);
 }
 
+/* Returns for which buffers an option is that existing buffers do not follow. */
+static const char *later_buffers(const struct channel *c)
+{
+	if (c->domain == DOMAIN_KERNEL)
+		return "a channel of kernel events makes no others: make another channel";
+	return c->buffers == BUFFERS_PROCESS
+		       ? "it is for buffers that are made from now on, as each application that starts has its own"
+		       : "it is for buffers that are made from now on, as applications of other users need them";
+}
+
 /* Applies options, and sends what has changed to applications and consumer. */
 static void set_options(struct request *r, struct channel *c, const struct option_values *values)
 {
@@ -241,12 +251,8 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 	for (const struct option *o = channel_options; o->key; o++)
 		if (o->effect == OPTION_NEW_BUFFERS && option_is_changed(c, o, values) &&
 			channel_has_buffers(c))
-			reply_note(r,
-				"channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, %s",
-				c->name, o->key,
-				c->buffers == BUFFERS_PROCESS
-					? "as each application that starts has its own"
-					: "as applications of other users need them");
+			reply_note(r, "channel '%s': its buffers keep the %s that they have; %s",
+				c->name, o->key, later_buffers(c));
 	channel_set_options(c, values);
 	note_options(r, c, values);
 	apps_send_blocking(c);

@@ -348,8 +348,10 @@ int options_check(const struct channel *c, const struct option_values *values, s
 			!option_is_changed(c, o, values))
 			continue;
 		ky_buf_printf(why,
-			"the %s of channel '%s' cannot change any more: it has buffers, which applications have mapped: make another channel",
-			o->key, c->name);
+			"the %s of channel '%s' cannot change any more: it has buffers, which %s: make another channel",
+			o->key, c->name,
+			c->domain == DOMAIN_KERNEL ? "the kernel fills"
+						   : "applications have mapped");
 		return -EINVAL;
 	}
 	options_apply(&would_be, values);
