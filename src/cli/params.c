@@ -223,7 +223,7 @@ static int add_level(
 		near = cli_nearest(text, ky_loglevel_names);
 		return cli_usage(cli, "'%s' is no log level: %s%s", text,
 			near ? "did you mean "
-			     : "EMERG .. DEBUG_LINE, DEBUG or 0 .. 14 (loggers of Log4j: --log4j)",
+			     : "use EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM .. DEBUG_LINE, DEBUG or 0 .. 14 (loggers of Log4j: --log4j)",
 			near ? near : "");
 	}
 	kymo_value_set_u64(params, member, (uint64_t)level);

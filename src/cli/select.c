@@ -155,7 +155,7 @@ int cli_select_parse(struct cli *cli, struct cli_selection *s)
 
 		if (text && !parse_limit(i ? &s->end : &s->begin, text))
 			return cli_usage(cli,
-				"bad time '%s': write [YYYY-MM-DD ]HH:MM[:SS[.N]], seconds since 1970, +1.5s or -200ms",
+				"bad time '%s': write [YYYY-MM-DD ]HH:MM[:SS[.N]], YYYY-MM-DDTHH:MM:SS[.N]Z in UTC, seconds since 1970, +1.5s or -200ms",
 				text);
 	}
 	return CLI_OK;

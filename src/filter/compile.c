@@ -452,16 +452,31 @@ static int close_parenthesis(struct compiler *c)
 	return 0;
 }
 
+/* Returns whether the next word is this operator of other languages. */
+static bool is_word(const struct compiler *c, const char *word)
+{
+	const char *s = c->text + c->at;
+	size_t n = strlen(word);
+
+	return !strncasecmp(s, word, n) && !isalnum((unsigned char)s[n]) && s[n] != '_';
+}
+
 static int unknown_operator(struct compiler *c)
 {
 	char ch = c->text[c->at];
+	int ret;
 
 	if (ch == '=')
 		return fail_with_hint(c, fail_at_character(c, c->at, "unknown operator '='"),
 			"did you mean '=='?");
-	if (isprint((unsigned char)ch))
-		return fail_at_character(c, c->at, "an operator is missing before '%c'", ch);
-	return fail_at_character(c, c->at, "unknown character");
+	if (!isprint((unsigned char)ch))
+		return fail_at_character(c, c->at, "unknown character");
+	ret = fail_at_character(c, c->at, "an operator is missing before '%c'", ch);
+	if (is_word(c, "and"))
+		return fail_with_hint(c, ret, "did you mean '&&'?");
+	if (is_word(c, "or"))
+		return fail_with_hint(c, ret, "did you mean '||'?");
+	return ret;
 }
 
 /* Reads an operator. Sets *ret_more if an operand has to follow. */
