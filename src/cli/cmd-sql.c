@@ -164,6 +164,8 @@ static int print_rows(struct session *s, sqlite3_stmt *st)
 			put_cell(&g, st, i);
 	if (cli_grid_end(&g, r == SQLITE_DONE ? NULL : sqlite3_errmsg(s->db)) < 0)
 		return cli_fail(s->cli, "failed", "sql: %s", strerror(ENOMEM));
+	if (r == SQLITE_ROW)
+		return CLI_FAILED; /* the output failed: finish_output() gives the reason */
 	return r == SQLITE_DONE ? CLI_OK : fail_sql(s);
 }
 

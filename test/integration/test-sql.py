@@ -371,6 +371,8 @@ def test_errors(k):
             ([trace], ".nosuch\n", 2, "unknown command '.nosuch'"), ([trace, ".quit"], "", 0, ""), ([trace], ".quit\n.nosuch\n", 0, "")):
         done = k.run([CLI, "sql", *arguments], input=text, status=status)
         check(error in done.stderr, done.stderr)
+    done = k.run(["sh", "-c", 'exec "$@" >/dev/full', "sh", CLI, "sql", trace, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"], status=1)
+    check(done.stderr.startswith("kymo: cannot write the output: ") and done.stderr.count("\n") == 1, f"rows without end on a full disk: {done.stderr!r}")
     directory = os.open("/", os.O_RDONLY)
     done = k.run([CLI, "sql", trace], stdin=directory, status=1)
     os.close(directory)
