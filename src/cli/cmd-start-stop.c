@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* start, stop, pause, resume and destroy: one request about one session, or about all. */
+#include <inttypes.h>
+
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
@@ -51,13 +53,32 @@ static int run_state(struct cli *cli)
 	return CLI_OK;
 }
 
-/* Returns a failure if some recorded events could not be written. */
-static int exit_code(const struct kymo_value *sessions)
+/*
+ * Warns of recorded events that are not in the trace: they are lost, or still wait for room on the
+ * disk. Returns whether there are any.
+ */
+static bool warn_of_missing(struct cli *cli, const struct kymo_value *session)
 {
+	const uint64_t lost = kymo_value_u64(kymo_value_get(session, "unwritten"));
+	const char *error = cli_member(cli, session, "error");
+	const uint64_t waiting = *error ? kymo_value_u64(kymo_value_get(session, "in_buffers")) : 0;
+
+	if (lost || waiting)
+		cli_warn(cli, "session '%s': %" PRIu64 " recorded event%s not in the trace%s%s%s",
+			cli_member(cli, session, "name"), lost + waiting,
+			lost + waiting == 1 ? " is" : "s are", lost ? "" : " yet",
+			*error ? ": " : "", error);
+	return lost || waiting;
+}
+
+static int exit_code(struct cli *cli, const struct kymo_value *sessions)
+{
+	int code = CLI_OK;
+
 	for (size_t i = 0; i < kymo_value_count(sessions); i++)
-		if (kymo_value_u64(kymo_value_get(kymo_value_at(sessions, i), "unwritten")))
-			return CLI_FAILED;
-	return CLI_OK;
+		if (warn_of_missing(cli, kymo_value_at(sessions, i)))
+			code = CLI_FAILED;
+	return code;
 }
 
 static void report_begun(const struct kymo_value *sessions, const char *done)
@@ -95,7 +116,7 @@ static int run_end(struct cli *cli, const char *done)
 		report_shipping(cli, kymo_value_get(reply, "sessions"));
 	if (!cli->json)
 		cli_report_notes(cli, reply);
-	return exit_code(kymo_value_get(reply, "sessions"));
+	return exit_code(cli, kymo_value_get(reply, "sessions"));
 }
 
 static int run_stop(struct cli *cli)

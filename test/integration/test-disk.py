@@ -10,6 +10,7 @@ discarded.
 import errno
 import itertools
 import os
+import re
 import shutil
 
 import kymotest
@@ -166,17 +167,24 @@ def test_quota_stays(k):
 
 
 def test_reason_of_losses(k):
-    """Nobody is advised to enlarge the buffers because the disk is full."""
+    """
+    Nobody is advised to enlarge the buffers because the disk is full, and a stop does not succeed
+    whose events are not in the trace.
+    """
     start(k)
     break_disk(k, errno.ENOSPC, 6, 0)
     check(begin(k, errno.ENOSPC, ("--subbuf-size=4K", "--num-subbuf=2", "--burst-size=0")), "the disk failed too early")
     k.app("emit", "-n", 10000)
     wait_for(lambda: failed(k) and error_of(k), "status to report the error")
     wait_for(lambda: k.kymo_json("status", "s")["session"]["discarded"], "the daemon to hear of the losses")
-    for said in (k.kymo("status", "s").stdout, k.kymo("stop", "s").stdout):
+    stopped = k.kymo("stop", "s", status=1)
+    check(re.fullmatch(r"kymo: session 's': \d+ recorded events are not in the trace yet: cannot write .*\n", stopped.stderr), f"{stopped.stderr!r}")
+    for said in (k.kymo("status", "s").stdout, stopped.stdout):
         check("the buffers were full, and the trace could not be written" in said, said)
         check("--subbuf-size" not in said, f"advice that does not help: {said}")
     mend_disk(k)
+    wait_for(lambda: error_of(k) == "", "the error to go")
+    k.kymo("stop", "s")
     k.kymo("destroy", "s")
 
 
