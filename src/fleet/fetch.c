@@ -17,6 +17,7 @@
 #include "fleet/fleet.h"
 #include "fleet/ids.h"
 #include "merge/clock.h"
+#include "ship/files.h"
 #include "ship/receiver.h"
 
 #define WAIT_US	     ((uint64_t)60000000)
@@ -219,9 +220,11 @@ static int write_metadata(int parent, const struct ky_buf *b)
 	_cleanup_close_ int fd = openat(
 		parent, NEW_METADATA, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 
-	if (fd < 0 || write(fd, b->data, b->len) != (ssize_t)b->len || fsync(fd) < 0)
-		return fd < 0 ? -errno : -EIO;
-	return renameat(parent, NEW_METADATA, parent, "metadata") < 0 ? -errno : 0;
+	int r = fd < 0 ? -errno : files_write(fd, b->data, b->len, 0);
+
+	if (!r && (fsync(fd) < 0 || renameat(parent, NEW_METADATA, parent, "metadata") < 0))
+		r = -errno;
+	return r;
 }
 
 static int rewrite(struct trace *t, int parent)

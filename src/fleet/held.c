@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "ship/files.h"
 #include "svc/tree.h"
 
 #define NEW_REPORT "report.new"
@@ -121,11 +122,9 @@ static int write_file(const struct held *h, const char *path, const char *text)
 {
 	_cleanup_close_ int fd = openat(
 		h->dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	const size_t n = strlen(text);
+	int r = fd < 0 ? -errno : files_write(fd, text, strlen(text), 0);
 
-	if (fd < 0)
-		return -errno;
-	return write(fd, text, n) == (ssize_t)n && !fsync(fd) ? 0 : -EIO;
+	return !r && fsync(fd) < 0 ? -errno : r;
 }
 
 int held_set_shipped(const struct held *h, const char *id)
@@ -242,13 +241,16 @@ static bool is_before(struct timespec a, struct timespec b)
 	return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }
 
-/* Chooses among those that are shipped. */
+/*
+ * Chooses among those that need not be shipped. They include those without a report, of an agent
+ * that ended before they were complete: nobody can use these.
+ */
 static int choose_oldest(void *arg, const char *id)
 {
 	struct oldest *o = arg;
 	struct stat st;
 
-	if (is_there(o->h, id, HELD_SHIPPED) && !fstatat(o->h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
+	if (!held_is_due(o->h, id) && !fstatat(o->h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
 		(!*o->id || is_before(st.st_mtim, o->made))) {
 		o->made = st.st_mtim;
 		snprintf(o->id, sizeof(o->id), "%s", id);

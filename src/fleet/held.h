@@ -33,7 +33,7 @@ int held_open(struct held *h, const struct fleet_config *c, char *why, size_t si
 struct kymo_value *held_report(const struct held *h, const char *id);
 /*
  * Makes an empty directory for a snapshot. If there is no room, removes the oldest ones that are
- * shipped. Returns 0, -EDQUOT if there still is no room, or -errno.
+ * shipped, or that no agent has completed. Returns 0, -EDQUOT if there still is no room, or -errno.
  */
 int held_make(const struct held *h, const char *id);
 /* Removes a snapshot, if it is there. Returns 0 or -errno. */

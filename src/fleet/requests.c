@@ -296,8 +296,10 @@ static void take_snapshot(
 		decide(r, answer, id, trace, !kymo_value_bool(kymo_value_get(request, "hold")));
 	if (!ret)
 		ret = held_complete(r->held, id, answer);
-	if (ret < 0)
+	if (ret < 0) {
 		set_failure(answer, strerror(-ret));
+		held_remove(r->held, id); /* nobody can use it, and the disk may be full */
+	}
 }
 
 /*

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/text.h"
+#include "ship/files.h"
 
 #define ADMIN	     "admin"
 #define MAY_ASK	     "may-ask" /* a file in a host's directory */
@@ -51,14 +52,12 @@ int setup_write(struct setup *s, const char *name, const struct ky_buf *text)
 {
 	char path[PATH_MAX], fresh[PATH_MAX + 8];
 	int fd, r = text->error;
-	ssize_t n;
 
 	setup_path(s, path, name);
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
 	fd = r ? -1 : open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	n = fd < 0 ? -1 : write(fd, text->data, text->len);
-	if (!r && n != (ssize_t)text->len)
-		r = n < 0 ? -errno : -ENOSPC;
+	if (!r)
+		r = fd < 0 ? -errno : files_write(fd, text->data, text->len, 0);
 	if (fd >= 0 && close(fd) < 0 && !r)
 		r = -errno;
 	if (!r && rename(fresh, path) < 0)

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <cmocka.h>
@@ -101,19 +103,61 @@ static void make_file(const struct held *h, const char *id, const char *name)
 	close(fd);
 }
 
-/* The oldest one that is shipped makes room for a new one, and none that is not shipped. */
+static int complete_snapshot(const struct held *h, const char *id)
+{
+	struct kymo_value *report = kymo_value_new();
+	int ret;
+
+	kymo_value_set_bool(report, "ships", true);
+	ret = held_complete(h, id, report);
+	kymo_value_free(report);
+	return ret;
+}
+
+/* The oldest one that is shipped makes room for a new one, and none that is to be shipped. */
 static void test_room(void **state)
 {
 	const struct held *h = *state;
 
 	assert_int_equal(held_make(h, "a"), 0);
 	make_file(h, "a", "trace");
+	assert_int_equal(complete_snapshot(h, "a"), 0);
+	assert_true(held_is_due(h, "a"));
 	assert_int_equal(held_make(h, "b"), -EDQUOT);
 	assert_int_equal(held_set_shipped(h, "a"), 0);
 	assert_int_equal(held_make(h, "b"), 0);
 	assert_false(is_held(h, "a"));
 	assert_int_equal(held_remove(h, "b"), 0);
 	assert_int_equal(held_remove(h, "b"), 0);
+}
+
+/* One that an agent did not complete before it was killed will never be shipped. */
+static void test_incomplete(void **state)
+{
+	const struct held *h = *state;
+
+	assert_int_equal(held_make(h, "a"), 0);
+	make_file(h, "a", "trace");
+	assert_int_equal(held_make(h, "b"), 0);
+	assert_false(is_held(h, "a"));
+	assert_int_equal(held_remove(h, "b"), 0);
+}
+
+/* The error of the disk reaches the caller, also if some bytes were written before. */
+static void test_full_disk(void **state)
+{
+	const struct held *h = *state;
+	struct rlimit before, limit;
+
+	assert_int_equal(held_make(h, "a"), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(complete_snapshot(h, "a"), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_null(held_report(h, "a"));
+	assert_int_equal(held_remove(h, "a"), 0);
 }
 
 /* Removes it, and makes another one, as a user: root may do everything. */
@@ -177,6 +221,8 @@ int main(void)
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_future),
 		cmocka_unit_test_setup_teardown(test_room, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_incomplete, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_full_disk, make_room, close_room),
 		cmocka_unit_test_setup_teardown(test_not_removable, make_room, close_room),
 	};
 	int failed;

@@ -69,13 +69,14 @@ int spool_expire(int index, uint64_t i, const struct ky_index_entry *e)
 {
 	struct ky_index_entry expired = *e;
 
-	expired.n_events = 0;
+	int ret;
+
 	if (!e->n_events)
 		return 0;
-	if (pwrite(index, &expired, sizeof(expired), (off_t)ky_index_offset(i)) != sizeof(expired))
-		return -EIO;
+	expired.n_events = 0;
+	ret = files_write(index, &expired, sizeof(expired), ky_index_offset(i));
 	/* The other end must not hear of it before this disk does. */
-	return fdatasync(index) < 0 ? -errno : 0;
+	return !ret && fdatasync(index) < 0 ? -errno : ret;
 }
 
 int spool_add_up(struct spool_sum *sum, int stream, int index, uint64_t n)
