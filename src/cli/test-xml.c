@@ -6,6 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/buf.h"
+
 static struct xml *parse_xml_text(const char *text)
 {
 	return xml_parse(text, strlen(text));
@@ -36,14 +38,33 @@ static void test_refused(void **state)
 		"<a>&nbsp;</a>", "<a>&#0;</a>", "<a>&#xd800;</a>", "<a>&#9999999999;</a>",
 		"<a><![CDATA[x]]></a>", "<!DOCTYPE a><a/>", "<a", "<a b='", "<", "<a>&", "<!--",
 		"<a></a", "<a><b></a></b>"};
-	char deep[1000];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_null(parse_xml_text(texts[i]));
-	for (size_t i = 0; i + 3 < sizeof(deep); i += 3)
-		memcpy(deep + i, "<a>", 4);
-	assert_null(parse_xml_text(deep));
 	assert_null(xml_parse("<a>\0</a>", 8));
+}
+
+/* Returns whether elements in each other are parsed, so many of them. */
+static bool parses_depth(unsigned depth)
+{
+	struct ky_buf b = {0};
+	struct xml *x;
+
+	for (unsigned i = 0; i < depth; i++)
+		ky_buf_puts(&b, "<a>");
+	for (unsigned i = 0; i < depth; i++)
+		ky_buf_puts(&b, "</a>");
+	x = xml_parse(b.data, b.len);
+	ky_buf_deinit(&b);
+	xml_free(x);
+	return x != NULL;
+}
+
+/* A file cannot make the parser use up the stack. */
+static void test_depth(void **state)
+{
+	assert_true(parses_depth(XML_DEPTH_MAX));
+	assert_false(parses_depth(XML_DEPTH_MAX + 1));
 }
 
 int main(void)
@@ -51,6 +72,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,6 @@
 #include "base/buf.h"
 #include "base/util.h"
 
-#define DEPTH_MAX 64
-
 struct parser {
 	const char *p, *end;
 	unsigned depth;
@@ -213,7 +211,7 @@ static struct xml *take_element(struct parser *s)
 	struct xml *e = calloc(1, sizeof(*e));
 	bool well;
 
-	if (!e || !skip_text(s, "<") || s->depth == DEPTH_MAX) {
+	if (!e || !skip_text(s, "<") || s->depth == XML_DEPTH_MAX) {
 		free(e);
 		return NULL;
 	}

@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#define XML_DEPTH_MAX 64 /* of elements in each other: the parser calls itself */
+
 struct xml {
 	char *name, *text; /* owned; text: of the element itself, without spaces around it */
 	struct xml *next, *child;
