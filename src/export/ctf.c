@@ -376,7 +376,7 @@ static bool is_second_loss(const struct out_stream *s, enum ky_item_kind kind)
  */
 static int add_loss(struct out_stream *s, const struct ky_item *item)
 {
-	const struct ky_lost *lost = &item->lost;
+	const struct ky_loss *lost = &item->lost;
 	bool events = item->kind == KY_ITEM_LOST_EVENTS;
 	int r = 0;
 

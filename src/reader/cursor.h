@@ -38,7 +38,7 @@ struct ky_item {
 	const struct ky_values *values; /* those that the caller gave */
 	struct ky_scope_values scopes[KY_N_SCOPES];
 	/* KY_ITEM_LOST_*, KY_ITEM_DAMAGED */
-	struct ky_lost lost;
+	struct ky_loss lost;
 };
 
 /* The first value of a scope; NULL where no event of the caller's values has any. */

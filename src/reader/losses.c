@@ -36,7 +36,7 @@ static uint64_t count_packets(struct ky_losses *l, uint64_t now, unsigned bits)
 void ky_losses_begin_damage(struct ky_losses *l, int64_t ns)
 {
 	if (!l->is_damaged)
-		l->damage = (struct ky_lost){.begin_ns = ns};
+		l->damage = (struct ky_loss){.begin_ns = ns};
 	l->is_damaged = true;
 }
 
@@ -70,8 +70,8 @@ void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 		return;
 	l->n_discarded += n_events;
 	l->n_packets_lost += n_packets;
-	l->events = (struct ky_lost){n_events, last_ns, ky_stream_class_ns(c, end)};
-	l->packets = (struct ky_lost){n_packets, last_ns, begin_ns};
+	l->events = (struct ky_loss){n_events, last_ns, ky_stream_class_ns(c, end)};
+	l->packets = (struct ky_loss){n_packets, last_ns, begin_ns};
 }
 
 enum ky_item_kind ky_losses_next(const struct ky_losses *l)

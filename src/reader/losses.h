@@ -17,7 +17,7 @@ enum ky_item_kind {
 	KY_ITEM_UNOPENED, /* not an item: the first packet was not read yet; it begins at next_ns */
 };
 
-struct ky_lost {
+struct ky_loss {
 	uint64_t n;
 	int64_t begin_ns, end_ns;
 };
@@ -30,8 +30,8 @@ struct ky_counter {
 
 struct ky_losses {
 	/* to report; n is 0 when there is nothing */
-	struct ky_lost events, packets;
-	struct ky_lost damage; /* n: damaged places */
+	struct ky_loss events, packets;
+	struct ky_loss damage; /* n: damaged places */
 	bool is_damaged;       /* damage began; it lasts until the next packet begins */
 	/* of the last packet, if there was one with such a field */
 	bool had_packet, had_seq;
@@ -61,7 +61,7 @@ void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 enum ky_item_kind ky_losses_next(const struct ky_losses *l);
 
 /* Returns the missing records of an item of this kind; NULL for other kinds. */
-static inline struct ky_lost *ky_losses_of(struct ky_losses *l, enum ky_item_kind kind)
+static inline struct ky_loss *ky_losses_of(struct ky_losses *l, enum ky_item_kind kind)
 {
 	switch (kind) {
 	case KY_ITEM_DAMAGED:

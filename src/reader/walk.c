@@ -278,7 +278,7 @@ static bool next_event(struct ky_walk *w)
 /* Goes to the loss that is to be reported next, if there is one. */
 static void next_loss(struct ky_walk *w)
 {
-	const struct ky_lost *lost;
+	const struct ky_loss *lost;
 
 	w->next = ky_losses_next(&w->losses);
 	lost = ky_losses_of(&w->losses, w->next);
@@ -348,7 +348,7 @@ static bool open_next(struct ky_walk *w)
 
 void ky_walk_advance(struct ky_walk *w)
 {
-	struct ky_lost *reported = ky_losses_of(&w->losses, w->next);
+	struct ky_loss *reported = ky_losses_of(&w->losses, w->next);
 
 	if (reported)
 		reported->n = 0;
@@ -401,7 +401,7 @@ bool ky_walk_times(const struct ky_walk *w, int64_t *ret_begin_ns, int64_t *ret_
 	return true;
 }
 
-const struct ky_lost *ky_walk_lost(const struct ky_walk *w)
+const struct ky_loss *ky_walk_lost(const struct ky_walk *w)
 {
 	return ky_losses_of(&((struct ky_walk *)w)->losses, w->next);
 }

@@ -34,7 +34,7 @@ void ky_walk_refresh(struct ky_walk *w);
 int ky_walk_decode(struct ky_walk *w, struct ky_values *values,
 	struct ky_scope_values scopes[KY_N_SCOPES], bool steps);
 /* Returns the missing records, if the next item is neither an event nor the end. */
-const struct ky_lost *ky_walk_lost(const struct ky_walk *w);
+const struct ky_loss *ky_walk_lost(const struct ky_walk *w);
 /* Gets the earliest and the latest time of the events. Returns false if none has a time. */
 bool ky_walk_times(const struct ky_walk *w, int64_t *ret_begin_ns, int64_t *ret_end_ns);
 
