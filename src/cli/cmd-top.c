@@ -11,10 +11,10 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
-#include <time.h>
 
 #include <kymo/reader.h>
 
+#include "base/clock.h"
 #include "base/htab.h"
 #include "base/small-file.h"
 #include "cli/daemon.h"
@@ -522,13 +522,10 @@ static void wait_for_round(struct top *t, uint64_t until_ns)
 static int show_rounds(struct top *t)
 {
 	uint64_t last_ns = cli_now_ns(), left = t->n_rounds;
-	struct timespec now;
 	int r;
 
 	t->began_ns = last_ns;
-	clock_gettime(CLOCK_REALTIME, &now);
-	t->from_ns = (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec -
-		     (int64_t)t->interval_ns;
+	t->from_ns = (int64_t)(ky_clock_ns(CLOCK_REALTIME) - t->interval_ns);
 	do {
 		wait_for_round(t, last_ns + t->interval_ns);
 		r = is_interrupted ? CLI_OK : show_round(t, &last_ns);

@@ -2,9 +2,9 @@
 #include "cli/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "reader/reader.h"
 
@@ -14,10 +14,7 @@
 
 uint64_t cli_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 void cli_progress_init(struct cli_progress *p)

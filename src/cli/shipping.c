@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/child.h"
 #include "cli/daemon.h"
 
@@ -16,14 +16,6 @@
 #define SIZE	    1024u /* written at once, so that readers see one state */
 #define EVERY_NS    UINT64_C(200000000)
 #define PATIENCE_MS 1000 /* for the trace's file system */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void write_note(struct shipping_note *n)
 {
@@ -39,7 +31,7 @@ static void write_note(struct shipping_note *n)
 		text[len] = '\n';
 	if (pwrite(n->fd, text, sizeof(text), 0) != (ssize_t)sizeof(text))
 		n->fd = ky_close(n->fd);
-	n->written_ns = clock_ns(CLOCK_MONOTONIC);
+	n->written_ns = ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 void shipping_begin(struct shipping_note *n, int trace, const char *url)
@@ -59,7 +51,8 @@ void shipping_progress(struct shipping_note *n, uint64_t there, uint64_t all)
 	n->all = all;
 	n->trouble[0] = '\0';
 	n->since_s = 0;
-	if (was_in_trouble || there == all || clock_ns(CLOCK_MONOTONIC) - n->written_ns > EVERY_NS)
+	if (was_in_trouble || there == all ||
+		ky_clock_ns(CLOCK_MONOTONIC) - n->written_ns > EVERY_NS)
 		write_note(n);
 }
 
@@ -68,7 +61,7 @@ void shipping_trouble(struct shipping_note *n, const char *why, uint64_t there, 
 	n->there = there;
 	n->all = all;
 	if (!*n->trouble)
-		n->since_s = clock_ns(CLOCK_REALTIME) / 1000000000;
+		n->since_s = ky_clock_ns(CLOCK_REALTIME) / 1000000000;
 	snprintf(n->trouble, sizeof(n->trouble), "%s", why);
 	n->trouble[strcspn(n->trouble, "\n")] = '\0';
 	write_note(n);

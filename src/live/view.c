@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "ctf/index.h"
 #include "ctf/watermark.h"
 #include "ship/files.h"
@@ -38,10 +38,7 @@ struct known_name {
 
 static uint64_t now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 static bool has_file(int dir, const char *name)

@@ -3,8 +3,8 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "ship/files.h"
 #include "ship/packer.h"
 #include "ship/sender-internal.h"
@@ -22,10 +22,7 @@
 
 static uint64_t now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 static uint64_t now_ms(void)

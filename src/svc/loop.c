@@ -4,7 +4,8 @@
 #include <linux/time_types.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define NS_PER_S (1000 * KY_NS_PER_MS)
 
@@ -28,10 +29,7 @@ void ky_loop_deinit(struct ky_loop *loop)
 
 uint64_t ky_loop_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t ky_loop_time_ns(const struct ky_loop *loop)

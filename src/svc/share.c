@@ -2,16 +2,14 @@
 #include "svc/share.h"
 
 #include <sys/resource.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define WANTED_NS (1000 * KY_NS_PER_MS)
 
 static uint64_t cpu_time_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000 * KY_NS_PER_MS + (uint64_t)t.tv_nsec;
+	return ky_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Returns the share whose turn it is, or NULL if no job waits. Forgets shares without jobs. */

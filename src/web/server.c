@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/listen.h"
 #include "base/text.h"
@@ -131,10 +132,7 @@ static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
 
 static int64_t now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return (int64_t)ky_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Counts a request. Returns false if there were too many. */
