@@ -250,7 +250,7 @@ static int choose_oldest(void *arg, const char *id)
 	struct oldest *o = arg;
 	struct stat st;
 
-	if (!held_is_due(o->h, id) && !fstatat(o->h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
+	if (!is_due(o->h, id) && !fstatat(o->h->dir, id, &st, AT_SYMLINK_NOFOLLOW) &&
 		(!*o->id || is_before(st.st_mtim, o->made))) {
 		o->made = st.st_mtim;
 		snprintf(o->id, sizeof(o->id), "%s", id);

@@ -118,11 +118,13 @@ static int complete_snapshot(const struct held *h, const char *id)
 static void test_room(void **state)
 {
 	const struct held *h = *state;
+	char due[FLEET_ID_MAX + 1];
 
 	assert_int_equal(held_make(h, "a"), 0);
 	make_file(h, "a", "trace");
 	assert_int_equal(complete_snapshot(h, "a"), 0);
-	assert_true(held_is_due(h, "a"));
+	assert_true(held_next_due(h, "", due));
+	assert_string_equal(due, "a");
 	assert_int_equal(held_make(h, "b"), -EDQUOT);
 	assert_int_equal(held_set_shipped(h, "a"), 0);
 	assert_int_equal(held_make(h, "b"), 0);
