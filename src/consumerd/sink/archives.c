@@ -11,10 +11,12 @@
 #include "svc/check.h"
 #include "svc/tree.h"
 
-#define ARCHIVES  "archives"
-#define COUNTS	  ".removed"
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-#define DEPTH_MAX 8
+#define ARCHIVES   "archives"
+#define COUNTS	   ".removed"
+#define SPARE	   ".removed.new"
+#define COUNTS_MAX 512
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+#define DEPTH_MAX  8
 
 /* Sums of the files below a directory. */
 struct usage {
@@ -94,7 +96,7 @@ uint64_t archives_chunk_bytes(int root)
 static void read_counts(struct archives *a, int dir)
 {
 	_cleanup_close_ int fd = openat(dir, COUNTS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char text[512];
+	char text[COUNTS_MAX + 1];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	text[n > 0 ? n : 0] = '\0';
@@ -102,22 +104,34 @@ static void read_counts(struct archives *a, int dir)
 		&a->n_removed, &a->removed_events, &a->removed_bytes, a->last_removed);
 }
 
-static int write_counts(const struct archives *a, int dir)
+/*
+ * Writes the counts to the spare file, which has one size. It exists before it is needed, so that a
+ * removal can be counted on a full disk, which it relieves.
+ */
+static int write_spare(const struct archives *a, int dir)
 {
-	char text[512];
+	_cleanup_close_ int fd = openat(
+		dir, SPARE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+	char text[COUNTS_MAX];
+	ssize_t done;
 	int n = snprintf(text, sizeof(text),
 		"chunks %" PRIu64 "\nevents %" PRIu64 "\nbytes %" PRIu64 "\nlast %s\n",
 		a->n_removed, a->removed_events, a->removed_bytes, a->last_removed);
-	int fd = openat(dir, COUNTS ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		    0640),
-	    ret = fd < 0 ? -errno : 0;
 
-	if (!ret && write(fd, text, (size_t)n) != n)
-		ret = errno ? -errno : -EIO;
-	ky_close(fd);
-	if (!ret && renameat(dir, COUNTS ".new", dir, COUNTS) < 0)
-		ret = -errno;
-	return ret;
+	if (fd < 0)
+		return -errno;
+	memset(text + n, '\n', sizeof(text) - (size_t)n);
+	done = pwrite(fd, text, sizeof(text), 0);
+	if (done == sizeof(text))
+		return 0;
+	return done < 0 ? -errno : -ENOSPC;
+}
+
+static int write_counts(const struct archives *a, int dir)
+{
+	int ret = write_spare(a, dir);
+
+	return !ret && renameat(dir, SPARE, dir, COUNTS) < 0 ? -errno : ret;
 }
 
 /* Archives of one number are of two daemons: the earlier one is older. */
@@ -203,6 +217,8 @@ static int read_directory(
 	read_counts(a, fd);
 	while (!ret && (e = readdir(dir)))
 		ret = add_archive(a, known, fd, e->d_name, now_s);
+	if (a->n && faccessat(fd, SPARE, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		write_spare(a, fd); /* else the first removal tries again */
 	closedir(dir);
 	if (a->n)
 		qsort(a->list, a->n, sizeof(a->list[0]), compare_archives);
@@ -244,6 +260,7 @@ int archives_remove_oldest(struct archives *a, int root)
 		ret = ky_tree_remove(dir, oldest->name);
 	if (ret < 0)
 		return ret;
+	write_spare(a, dir); /* there is room now; else the next removal tries again */
 	a->bytes -= oldest->bytes;
 	memmove(a->list, a->list + 1, --a->n * sizeof(a->list[0]));
 	return 0;

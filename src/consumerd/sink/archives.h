@@ -31,7 +31,8 @@ struct archives {
 
 /*
  * Reads the directory, and the counts. a: as it was read before, or zeros; archives that it has for
- * some time are not measured again. Returns 0, also if there is no archive yet, or -errno.
+ * some time are not measured again. If there are archives, makes the file that the next counts are
+ * written to: the disk may be full then. Returns 0, also if there is no archive yet, or -errno.
  */
 int archives_renew(struct archives *a, int root, uint64_t now_s);
 void archives_deinit(struct archives *a);

@@ -2,11 +2,14 @@
 /* The archives of a trace, in a directory of their own. */
 #include "consumerd/sink/archives.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <time.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -120,11 +123,55 @@ static void test_age(void **state)
 	archives_deinit(&a);
 }
 
+/* Uses up the disk. */
+static void fill_disk(void)
+{
+	static const char bytes[4096] = "x";
+	int fd = openat(root, "archives/.filler", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	while (write(fd, bytes, sizeof(bytes)) > 0)
+		;
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+/* On a disk without a free byte, archives are removed and counted. */
+static void test_full_disk(void **state)
+{
+	struct archives a = {0}, again = {0};
+	char path[64];
+
+	if (geteuid() != 0)
+		skip();
+	snprintf(path, sizeof(path), "%s/archives", (const char *)*state);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", path, "tmpfs", 0, "size=256K"), 0);
+	close(root);
+	root = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with the mount */
+	grow_archive("a-a-1");
+	grow_archive("b-b-2");
+	renew(&a, 5);
+	for (unsigned i = 1; i <= 2; i++) {
+		fill_disk();
+		assert_int_equal(archives_remove_oldest(&a, root), 0);
+		assert_int_equal(a.n_removed, i);
+	}
+	renew(&again, 6);
+	assert_int_equal(again.n, 0);
+	assert_int_equal(again.n_removed, 2);
+	assert_string_equal(again.last_removed, "b-b-2");
+	archives_deinit(&a);
+	archives_deinit(&again);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
