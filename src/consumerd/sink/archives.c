@@ -22,6 +22,7 @@
 struct usage {
 	uint64_t bytes, events;
 	bool count_events;
+	int error; /* events could not be counted */
 };
 
 static bool is_index(const char *name)
@@ -36,13 +37,15 @@ static void add_events(struct usage *u, int dir, const char *name)
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct ky_index_entry entries[64];
 	uint64_t at = ky_index_offset(0);
-	ssize_t n;
+	ssize_t n = fd < 0 ? -1 : 0;
 
 	while (fd >= 0 && (n = pread(fd, entries, sizeof(entries), (off_t)at)) > 0) {
 		for (size_t i = 0; i < (size_t)n / sizeof(entries[0]); i++)
 			u->events += entries[i].n_events;
 		at += (uint64_t)n;
 	}
+	if (n < 0)
+		u->error = -errno;
 }
 
 static void add_below(struct usage *u, int fd, unsigned depth);
@@ -59,7 +62,9 @@ static void add_entry(struct usage *u, int dir, const char *name, unsigned depth
 		fd = openat(dir, name, DIR_FLAGS);
 		if (fd >= 0)
 			add_below(u, fd, depth + 1);
-	} else if (u->count_events && is_index(name)) {
+		else
+			u->error = -errno;
+	} else if (u->count_events && S_ISREG(st.st_mode) && is_index(name)) {
 		add_events(u, dir, name);
 	}
 }
@@ -71,6 +76,7 @@ static void add_below(struct usage *u, int fd, unsigned depth)
 	struct dirent *e;
 
 	if (!dir) {
+		u->error = -errno;
 		close(fd);
 		return;
 	}
@@ -93,15 +99,19 @@ uint64_t archives_chunk_bytes(int root)
 	return usage_of(root, "ust", false).bytes + usage_of(root, "kernel", false).bytes;
 }
 
-static void read_counts(struct archives *a, int dir)
+/* Returns 0, also if nothing was removed yet, or -errno: then the counts must not be replaced. */
+static int read_counts(struct archives *a, int dir)
 {
 	_cleanup_close_ int fd = openat(dir, COUNTS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	char text[COUNTS_MAX + 1];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	text[n > 0 ? n : 0] = '\0';
+	if (n < 0)
+		return errno == ENOENT || errno == ELOOP ? 0 : -errno;
+	text[n] = '\0';
 	sscanf(text, "chunks %" SCNu64 "\nevents %" SCNu64 "\nbytes %" SCNu64 "\nlast %255s",
 		&a->n_removed, &a->removed_events, &a->removed_bytes, a->last_removed);
+	return 0;
 }
 
 /*
@@ -214,7 +224,7 @@ static int read_directory(
 		close(fd);
 		return ret;
 	}
-	read_counts(a, fd);
+	ret = read_counts(a, fd);
 	while (!ret && (e = readdir(dir)))
 		ret = add_archive(a, known, fd, e->d_name, now_s);
 	if (a->n && faccessat(fd, SPARE, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
@@ -242,6 +252,24 @@ void archives_deinit(struct archives *a)
 	a->n = 0;
 }
 
+/* Returns 0 or -errno. An archive whose events cannot be counted now stays for now. */
+static int count_oldest(struct archives *a, int dir)
+{
+	const struct archive *oldest = a->list;
+	struct usage u;
+
+	if (!strcmp(a->last_removed, oldest->name))
+		return 0;
+	u = usage_of(dir, oldest->name, true);
+	if (u.error)
+		return u.error;
+	a->n_removed++;
+	a->removed_events += u.events;
+	a->removed_bytes += oldest->bytes;
+	strcpy(a->last_removed, oldest->name);
+	return write_counts(a, dir);
+}
+
 int archives_remove_oldest(struct archives *a, int root)
 {
 	_cleanup_close_ int dir = openat(root, ARCHIVES, DIR_FLAGS);
@@ -249,13 +277,8 @@ int archives_remove_oldest(struct archives *a, int root)
 	int ret = dir < 0 ? -errno : 0;
 
 	KY_CHECK(a->n > 0 && oldest->bytes <= a->bytes);
-	if (!ret && strcmp(a->last_removed, oldest->name) != 0) {
-		a->n_removed++;
-		a->removed_events += usage_of(dir, oldest->name, true).events;
-		a->removed_bytes += oldest->bytes;
-		strcpy(a->last_removed, oldest->name);
-		ret = write_counts(a, dir);
-	}
+	if (!ret)
+		ret = count_oldest(a, dir);
 	if (!ret)
 		ret = ky_tree_remove(dir, oldest->name);
 	if (ret < 0)

@@ -4,15 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <time.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "ctf/index.h"
 #include "svc/tree.h"
 
 static int root;
@@ -123,6 +126,59 @@ static void test_age(void **state)
 	archives_deinit(&a);
 }
 
+/* Adds an index of one packet to an archive. */
+static void add_index(const char *name, uint64_t n_events)
+{
+	const struct ky_index_entry e = {.n_events = n_events};
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "archives/%s/stream.kyx", name);
+	fd = openat(root, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(pwrite(fd, &e, sizeof(e), (off_t)ky_index_offset(0)), sizeof(e));
+	close(fd);
+}
+
+/* Lets the process open n more files. */
+static void limit_files(unsigned n)
+{
+	struct rlimit l;
+	int next = dup(root);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &l), 0);
+	close(next);
+	l.rlim_cur = n == UINT_MAX ? l.rlim_max : (rlim_t)next + n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &l), 0);
+}
+
+/* An archive is removed when its events are counted, and not before. */
+static void test_counted(void **state)
+{
+	struct archives a = {0};
+	unsigned n = 0;
+
+	grow_archive("a-a-1");
+	add_index("a-a-1", 7);
+	renew(&a, 5);
+	for (int ret = -EMFILE; ret; n++) {
+		limit_files(n);
+		ret = archives_renew(&a, root, 5);
+		if (!ret)
+			ret = archives_remove_oldest(&a, root);
+		assert_true(!ret || ret == -EMFILE);
+		limit_files(UINT_MAX);
+		renew(&a, 5);
+		assert_int_equal(a.n, ret ? 1 : 0);
+		assert_int_equal(a.removed_events, ret ? 0 : 7);
+	}
+	assert_true(n > 3);
+	/* If the counts cannot be read, they are not replaced. */
+	limit_files(1);
+	assert_int_equal(archives_renew(&a, root, 5), -EMFILE);
+	limit_files(UINT_MAX);
+	archives_deinit(&a);
+}
+
 /* Uses up the disk. */
 static void fill_disk(void)
 {
@@ -171,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
 	};
 
