@@ -136,7 +136,7 @@ void cli_report_losses(
 			command);
 	if (report_discarded(to, no_slot))
 		fprintf(to,
-			" because their threads had no buffer, as others had them all: make these smaller next time, "
+			" because their threads had no buffer: others had them all, or they started faster than an application that may lock its memory maps buffers; make these smaller next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
 			command);
 	if (report_discarded(to, interrupted))

@@ -189,7 +189,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	warn_of_discarded(list, n->discarded_too_big,
 		": too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), with too many elements, or states for which there was no room");
 	warn_of_discarded(list, n->discarded_no_slot,
-		" because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
+		" because their threads had no buffer: more lived at a time than there are buffers, or they started faster than an application that may lock its memory maps buffers; smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
 	warn_of_discarded(list, n->discarded_interrupted,
 		" because the recording was interrupted at every attempt, as by a debugger that executes single steps, or their threads have given up restartable sequences (rseq): channels with --buffers=thread record them");
 	warn_of_discarded(list, n->discarded_refused,
