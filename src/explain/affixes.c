@@ -149,7 +149,22 @@ void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_
 		ky_texts_get(&x->names, v->fact.text) + v->from);
 }
 
-static void add_affix(struct ky_search *w, const struct ky_column *c, const struct affix *v)
+struct texts {
+	const struct ky_explain *x;
+	const struct ky_affix *is;
+	uint32_t key;
+};
+
+static bool has_affix(const void *arg, const struct ky_instance *i)
+{
+	const struct texts *t = arg;
+	const struct ky_fact *fact = ky_instance_fact(i, t->key);
+
+	return fact && ky_affix_has(t->x, fact, t->is);
+}
+
+static void add_affix(
+	struct ky_search *w, const struct ky_column *c, uint32_t key, const struct affix *v)
 {
 	double p = ky_stats_fisher(
 		v->affected, w->f->affected.n, v->typical, w->d->group->n_typical);
@@ -159,6 +174,7 @@ static void add_affix(struct ky_search *w, const struct ky_column *c, const stru
 
 	if (explained < .25)
 		return;
+	condition.is_chance = ky_search_is_chance(w, has_affix, &(struct texts){w->x, &v->is, key});
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
 	ky_affix_put(&b, w->x, &v->is);
@@ -261,7 +277,7 @@ int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key
 		if (t->together.affected && has_several_texts(w, key, &t->together.is))
 			offer_affix(t, c);
 		if (t->alone.affected && has_several_texts(w, key, &t->alone.is))
-			add_affix(w, c, &t->alone);
+			add_affix(w, c, key, &t->alone);
 	}
 	return w->error;
 }

@@ -84,7 +84,7 @@ static void add_alike(struct ky_search *w, const struct ky_column *c, const stru
 	ky_column_put(&b, w, &other);
 	condition.n_brief = b.len;
 	ky_search_put_counts(&b, w, affected, typical);
-	condition.has = ky_search_mark(w, is_alike, l);
+	ky_search_mark(w, &condition, is_alike, l);
 	ky_search_add(w, condition, &b);
 }
 

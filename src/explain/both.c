@@ -173,6 +173,16 @@ static void put_predicate(struct ky_buf *b, const struct ky_search *w, const str
 	}
 }
 
+static bool has_all(const void *arg, const struct ky_instance *i)
+{
+	const struct bits *b = arg;
+	bool has = true;
+
+	for (size_t k = 0; k < b->w->n_predicates && has; k++)
+		has = !(b->best.bits >> k & 1) || matches(b->w, i, &b->w->predicates[k]);
+	return has;
+}
+
 static void add_together(struct ky_search *w, const struct bits *bits)
 {
 	const struct together *t = &bits->best;
@@ -193,9 +203,7 @@ static void add_together(struct ky_search *w, const struct bits *bits)
 	}
 	c.n_brief = b.len;
 	ky_search_put_counts(&b, w, t->affected, t->typical);
-	c.has = calloc(w->f->affected.n + 1, 1);
-	for (size_t i = 0; c.has && i < w->f->affected.n; i++)
-		c.has[i] = (bits->affected[i] & t->bits) == t->bits;
+	ky_search_mark(w, &c, has_all, bits);
 	ky_search_add(w, c, &b);
 }
 

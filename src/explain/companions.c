@@ -318,7 +318,7 @@ static void add_companions(struct ky_search *w, const struct companion best[2])
 	condition.n_brief = b.len;
 	ky_buf_printf(&b, " (%.0f %% of their time, %.0f %% of typical ones')",
 		100 * best[0].affected, 100 * best[0].typical);
-	condition.has = ky_search_mark(w, has_company, &best[0].name);
+	ky_search_mark(w, &condition, has_company, &best[0].name);
 	ky_search_add(w, condition, &b);
 }
 

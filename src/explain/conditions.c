@@ -22,14 +22,21 @@ void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *te
 	}
 }
 
-uint8_t *ky_search_mark(const struct ky_search *w,
-	bool (*has)(const void *arg, const struct ky_instance *i), const void *arg)
+bool ky_search_is_chance(struct ky_search *w, ky_shifts_has *has, const void *arg)
 {
-	uint8_t *marks = calloc(w->f->affected.n + 1, 1);
+	int r = ky_shifts_test(&w->shifts, w->f->affected.v, w->f->affected.n, has, arg);
 
-	for (size_t i = 0; marks && i < w->f->affected.n; i++)
-		marks[i] = has(arg, w->f->affected.v[i]);
-	return marks;
+	w->error = r < 0 ? r : w->error;
+	return r > 0;
+}
+
+void ky_search_mark(
+	struct ky_search *w, struct ky_condition *c, ky_shifts_has *has, const void *arg)
+{
+	c->has = calloc(w->f->affected.n + 1, 1);
+	for (size_t i = 0; c->has && i < w->f->affected.n; i++)
+		c->has[i] = has(arg, w->f->affected.v[i]);
+	c->is_chance = ky_search_is_chance(w, has, arg);
 }
 
 void ky_search_put_counts(
@@ -320,7 +327,8 @@ static int choose_conditions(struct ky_search *w, bool with_times)
 	int r = with_times ? ky_times_find(&times, w->d, w->f, w->all, w->n_all) : 0;
 
 	for (size_t i = 0; i < w->found.n; i++) {
-		if (w->found.v[i].p * (double)KY_MAX(w->n_tests, (size_t)1) < KY_ALPHA)
+		if (w->found.v[i].p * (double)KY_MAX(w->n_tests, (size_t)1) < KY_ALPHA &&
+			!w->found.v[i].is_chance)
 			w->found.v[n++] = w->found.v[i];
 		else
 			ky_condition_deinit(&w->found.v[i]);
@@ -391,7 +399,9 @@ static int find_all(
 	w.affected_ns = mean_finding(f, f->affected.v, f->affected.n, &w.affected_median);
 	w.typical_ns = mean_finding(f, d->group->typical, d->group->n_typical, &w.typical_median);
 	w.all_ns = weighted_mean(d, f, all, n_all);
-	r = test_fields(&w);
+	r = is_of_two_traces(&w) ? 0 : ky_shifts_make(&w.shifts, all, n_all);
+	if (!r)
+		r = test_fields(&w);
 	if (!r)
 		r = ky_products_test(&w);
 	if (!r)
@@ -403,6 +413,7 @@ static int find_all(
 	if (!r)
 		r = choose_conditions(&w, !is_of_two_traces(&w));
 	ky_vec_deinit(&w.found);
+	ky_shifts_deinit(&w.shifts);
 	return r;
 }
 

@@ -55,6 +55,7 @@ struct ky_condition {
 		KY_ABOUT_TIME,
 	} about;
 	uint8_t *has;	  /* owned: 1 for each affected instance that has it; NULL: not known */
+	bool is_chance;	  /* runs of instances that have it meet runs of affected ones by chance */
 	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
 	double r2;	  /* of the line; 0: it is none */
 	bool is_order;	  /* of values: what came before the instance */

@@ -98,8 +98,20 @@ void ky_likeness_put(struct ky_buf *b, const struct ky_likeness *l)
 		ky_buf_printf(b, " %% %" PRIu64 " = %" PRIu64, l->divisor, l->rest);
 }
 
-static int add_likeness(
-	struct ky_search *w, const struct ky_column *c, const struct likeness *l, double p)
+struct alike_numbers {
+	const struct ky_likeness *is;
+	uint32_t key;
+};
+
+static bool is_alike(const void *arg, const struct ky_instance *i)
+{
+	const struct alike_numbers *l = arg;
+
+	return ky_likeness_has(l->is, ky_instance_fact(i, l->key));
+}
+
+static int add_likeness(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct likeness *l, double p)
 {
 	bool *has = calloc(c->n + 1, sizeof(*has));
 	struct ky_condition condition;
@@ -115,6 +127,8 @@ static int add_likeness(
 		return w->error;
 	condition.contrast = LESS * l->contrast;
 	condition.part = (double)l->affected / (double)w->f->affected.n;
+	condition.is_chance = ky_search_is_chance(
+		w, is_alike, &(struct alike_numbers){&l->is, key});
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
 	ky_likeness_put(&b, &l->is);
@@ -176,7 +190,7 @@ int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t ke
 		(double)best.typical / (double)w->d->group->n_typical);
 	if (best.contrast < MIN_CONTRAST)
 		return w->error;
-	return add_likeness(w, c, &best,
+	return add_likeness(w, c, key, &best,
 		(double)best.n_tests * ky_stats_fisher(best.affected, w->f->affected.n,
 					       best.typical, w->d->group->n_typical));
 }

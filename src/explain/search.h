@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "explain/difference.h"
+#include "explain/shifts.h"
 
 #define KY_MANY_VALUES 8 /* numbers with more different values are compared as sizes */
 
@@ -54,6 +55,7 @@ struct ky_search {
 	struct ky_finding *f;
 	struct ky_instance *const *all;
 	size_t n_all;
+	struct ky_shifts shifts;	/* of all; empty with two traces */
 	double affected_ns, typical_ns; /* means of the finding */
 	double affected_median, typical_median;
 	double all_ns;
@@ -70,9 +72,11 @@ struct ky_search {
  * text.
  */
 void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *text);
-/* Which affected instances have it, for a condition; NULL without memory. The caller frees it. */
-uint8_t *ky_search_mark(const struct ky_search *w,
-	bool (*has)(const void *arg, const struct ky_instance *i), const void *arg);
+/* Whether affected instances have it because runs of instances meet by chance (shifts.h). */
+bool ky_search_is_chance(struct ky_search *w, ky_shifts_has *has, const void *arg);
+/* Stores which affected instances have what the condition is about, and whether by chance. */
+void ky_search_mark(
+	struct ky_search *w, struct ky_condition *c, ky_shifts_has *has, const void *arg);
 /* " (35 of 38 of these, 0 % of typical ones)". */
 void ky_search_put_counts(
 	struct ky_buf *b, const struct ky_search *w, size_t affected, size_t typical);

@@ -315,7 +315,7 @@ static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t k
 	condition.contrast *= r->a - r->b;
 	condition.part = r->a;
 	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * r->a, 100 * r->b);
-	condition.has = ky_search_mark(w, is_in_range, &(struct in_range){w, c, r, key});
+	ky_search_mark(w, &condition, is_in_range, &(struct in_range){w, c, r, key});
 	ky_search_add(w, condition, &b);
 }
 

@@ -40,6 +40,7 @@ struct search {
 	const struct ky_group *group;
 	struct ky_instance *const *all;
 	size_t n_all, n_tests;
+	struct ky_shifts shifts; /* of all; empty with two traces */
 	struct pick
 		kept[MAX_KEPT]; /* picks that slow instances have more often than typical ones */
 	double contrasts[MAX_KEPT];
@@ -47,6 +48,7 @@ struct search {
 	struct pick best;
 	size_t best_size;
 	double best_p;
+	int error;
 };
 
 static bool get_size(const struct ky_instance *i, uint32_t key, double *ret)
@@ -101,6 +103,27 @@ static bool is_slow(const struct search *s, const struct ky_instance *i)
 	return i->ns >= s->group->from_ns && (s->group->to_ns <= 0 || i->ns <= s->group->to_ns);
 }
 
+struct picked {
+	const struct ky_explain *x;
+	const struct pick *p;
+};
+
+static bool has_pick(const void *arg, const struct ky_instance *i)
+{
+	const struct picked *picked = arg;
+
+	return is_picked(picked->x, i, picked->p);
+}
+
+static bool is_chance(struct search *s, const struct pick *p)
+{
+	int r = ky_shifts_test(
+		&s->shifts, s->group->slow, s->group->n_slow, has_pick, &(struct picked){s->x, p});
+
+	s->error = r < 0 ? r : s->error;
+	return r > 0;
+}
+
 static void try_pick(struct search *s, const struct pick *p)
 {
 	size_t slow = count_picked(s->x, s->group->slow, s->group->n_slow, p), typical;
@@ -124,7 +147,7 @@ static void try_pick(struct search *s, const struct pick *p)
 		 ky_stats_fisher(slow, s->group->n_slow, typical, s->group->n_typical);
 	if (slow == s->best_size && chance >= s->best_p)
 		return;
-	if (chance > KY_ALPHA / 1e4)
+	if (chance > KY_ALPHA / 1e4 || is_chance(s, p))
 		return;
 	s->best = *p;
 	s->best_size = slow;
@@ -351,7 +374,8 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 	struct ky_instance *const *all, size_t n_all)
 {
 	struct search s = {.x = x, .group = group, .all = all, .n_all = n_all};
-	int r = 0;
+	bool is_of_two_traces = group->slow[0]->is_second != group->typical[0]->is_second;
+	int r = is_of_two_traces ? 0 : ky_shifts_make(&s.shifts, all, n_all);
 
 	*ret = (struct ky_group){0};
 	for (uint32_t key = 0; key < x->keys.n && !r; key++) {
@@ -376,5 +400,7 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 		r = try_sizes(&s, POSITION_IN_THREAD);
 	if (!s.best_size)
 		try_pairs(&s);
+	ky_shifts_deinit(&s.shifts);
+	r = r ? r : s.error;
 	return r || !s.best_size ? r : take_picked(ret, &s);
 }

@@ -429,7 +429,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 		condition.rank = 1;
 	}
 	ky_search_put_counts(&b, w, p->affected, p->typical);
-	condition.has = ky_search_mark(w, has_picked, &(struct picked_values){w, p, key});
+	ky_search_mark(w, &condition, has_picked, &(struct picked_values){w, p, key});
 	ky_search_add(w, condition, &b);
 }
 

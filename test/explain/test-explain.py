@@ -761,6 +761,25 @@ def name_bursts(seed):
     return kymo("explain", path, "--span=shop:checkout").splitlines()[0]
 
 
+def test_bursts():
+    """One burst that meets one run of a value is no reason: at most one claim."""
+    firsts = [name_bursts(seed) for seed in seeds(455, 10)]
+    assert len([f for f in firsts if "nothing recorded tells why the slow ones" not in f]) <= 1, firsts
+
+
+def test_runs():
+    """A tenant whose calls follow each other is a reason, also if it has one run."""
+    def fields(p, i):
+        if i % 25 == 0:
+            p.tenant = "t%d" % (i // 25 % (3 if p.n < 400 else 40))
+        return {"tenant": p.tenant}
+
+    def work(p, i, f):
+        p.spend(500 if f["tenant"] == "t2" else 30)
+    for n in (300, 1000):
+        check(Program(426, n=n, threads=1).make(work, fields), '— when tenant = "t2" (100 %')
+
+
 def test_time_since_a_slow_one():
     """The instance before was slow: that is why its value is older, not why this one is slow."""
     for seed in (457, 470):
