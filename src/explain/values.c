@@ -93,7 +93,16 @@ static bool is_long_value(const struct ky_search *w, const struct value *v)
 	return v->ns / v->weight >= w->typical_ns + .25 * (w->affected_ns - w->typical_ns);
 }
 
-static int pick_values(const struct ky_search *w, struct values *values, struct picked *picked)
+/* Of many values, some come twice in affected instances by chance. */
+static bool is_frequent_value(const struct ky_search *w, const struct value *v, size_t n_values)
+{
+	return (double)n_values * ky_stats_fisher(v->affected, w->f->affected.n, v->typical,
+					  w->d->group->n_typical) <
+	       KY_ALPHA;
+}
+
+static int pick_values(
+	const struct ky_search *w, struct values *values, size_t n_values, struct picked *picked)
 {
 	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
 	const struct value **order = calloc(values->v.n + 1, sizeof(*order));
@@ -111,7 +120,8 @@ static int pick_values(const struct ky_search *w, struct values *values, struct 
 	}
 	qsort(order, n, sizeof(*order), compare_frequency);
 	for (size_t i = 0; i < n && picked->n < MAX_PICKED; i++) {
-		if (picked->n && !is_long_value(w, order[i]))
+		if (picked->n &&
+			(!is_long_value(w, order[i]) || !is_frequent_value(w, order[i], n_values)))
 			continue;
 		picked->v[picked->n++] = order[i];
 		picked->affected += order[i]->affected;
@@ -459,10 +469,10 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	size_t n_values = 0;
 	int r = collect_values(w, c, key, &values);
 
-	if (!r)
-		r = pick_values(w, &values, &picked);
 	for (size_t i = 0; i < values.v.n; i++)
 		n_values += values.v.v[i].affected > 0;
+	if (!r)
+		r = pick_values(w, &values, n_values, &picked);
 	w->n_tests += n_values;
 	if (!r && values.v.n > 1)
 		offer_value(w, c, key, &values, n_values);

@@ -2292,6 +2292,16 @@ def test_value_by_chance():
     assert "≤" not in first and "≥" not in first and "11, " not in first, first
 
 
+def test_rare_values_by_chance():
+    """Of many accounts, stalls meet some twice: they are not named beside the slow one."""
+    def fields(p, i):
+        return {"account": 404 if p.r.random() < .05 else 1000 + p.r.randrange(600)}
+
+    def work(p, i, f):
+        p.spend(900 if f["account"] == 404 or p.r.random() < .035 else 30)
+    check(Program(427, n=700).make(work, fields), "when account = 404 (")
+
+
 def test_few_moves():
     """Slow at the beginning, on either processor between which it moves: none is the reason."""
     def work(p, i, f):
