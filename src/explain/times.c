@@ -182,7 +182,9 @@ static void find_first(struct work *w)
 
 /* --- each n-th --- */
 
-#define MAX_STEP 1000
+#define MAX_STEP     1000  /* all steps up to this one are tried */
+#define MAX_MULTIPLE 65536 /* and these of the best of them */
+#define MAX_FACTOR   64
 
 struct place {
 	uint32_t group, ordinal;
@@ -229,52 +231,71 @@ static size_t count_multiples(
 
 #define MIN_HITS .6 /* part of those that may be hits */
 
+struct step {
+	uint32_t step; /* 0: none */
+	double part;   /* the greatest part of the places that a tried step had */
+};
+
+/* Takes the step if its multiples are as many of the places as those of the best, or nearly. */
+static bool try_step(
+	struct step *best, const struct place *v, size_t n, uint32_t step, uint32_t *counts)
+{
+	size_t tried, hits = count_multiples(v, n, step, counts, &tried);
+	double part = (double)hits / (double)KY_MAX(tried, (size_t)1);
+	double p = hits < 5 || part < MIN_HITS ? 1
+					       : ky_stats_binomial(tried, hits, 1 / (double)step);
+
+	/* The remainder, the step and the groups were chosen. */
+	if (p * step * MAX_STEP >= 1e-6 || part < .75 * best->part)
+		return false;
+	best->step = step;
+	best->part = KY_MAX(part, best->part);
+	return true;
+}
+
 /*
  * The largest step whose multiples nearly all affected ones are, as far as any step can say. A
- * larger step has fewer places than there have to be hits.
+ * larger step has fewer places than there have to be hits. If it is larger than those that are all
+ * tried, one of its divisors is found first.
  */
-static uint32_t find_step_of(
-	const struct place *v, size_t n, double n_trace, uint32_t *counts, double *ret_part)
+static struct step find_step_of(const struct place *v, size_t n, double n_trace, uint32_t *counts)
 {
-	uint32_t found = 0;
+	struct step best = {0};
+	uint32_t step, k = 2;
+	double limit;
 	size_t tried;
 
-	*ret_part = 0;
 	count_multiples(v, n, 1, counts, &tried);
-	for (uint32_t step = 3;
-		step <= MAX_STEP && (double)step * MIN_HITS * (double)tried <= n_trace; step++) {
-		size_t hits = count_multiples(v, n, step, counts, &tried);
-		double part = (double)hits / (double)KY_MAX(tried, (size_t)1);
-		double p = hits < 5 || part < MIN_HITS
-				   ? 1
-				   : ky_stats_binomial(tried, hits, 1 / (double)step);
-
-		/* The remainder, the step and the groups were chosen. */
-		if (p * step * MAX_STEP >= 1e-6 || part < .75 * *ret_part)
-			continue;
-		found = step;
-		*ret_part = KY_MAX(part, *ret_part);
+	limit = n_trace / (MIN_HITS * (double)KY_MAX(tried, (size_t)1));
+	for (step = 3; step <= MAX_STEP && step <= limit; step++)
+		try_step(&best, v, n, step, counts);
+	while (best.step && k <= MAX_FACTOR) {
+		step = best.step * k;
+		if (step > MAX_MULTIPLE || step > limit)
+			break;
+		k = try_step(&best, v, n, step, counts) ? 2 : k + 1;
 	}
-	return found;
+	return best;
 }
 
 /* Sorts the places of the affected ones. */
 static void test_places(struct work *w, struct place *v, size_t n, const char *of)
 {
-	uint32_t *counts = new_array(w, MAX_STEP, sizeof(*counts)), step = 0;
+	uint32_t *counts = new_array(w, MAX_MULTIPLE, sizeof(*counts));
 	char text[64 + KY_TEXTS_LENGTH], ordinal[32];
-	double part = 0;
+	struct step best = {0};
 
 	if (counts && n >= 6) {
 		qsort(v, n, sizeof(*v), compare_places);
-		step = find_step_of(v, n, (double)w->n_trace / w->weight, counts, &part);
+		best = find_step_of(v, n, (double)w->n_trace / w->weight, counts);
 	}
 	free(counts);
 	/* So many of those that the step names must be affected. */
-	if (!step || 4 * of_trace(w, n) * step < w->n_trace)
+	if (!best.step || 4 * of_trace(w, n) * best.step < w->n_trace)
 		return;
-	snprintf(text, sizeof(text), "each %s %s", put_ordinal(ordinal, sizeof(ordinal), step), of);
-	add_time(w, part, 0, text);
+	snprintf(text, sizeof(text), "each %s %s", put_ordinal(ordinal, sizeof(ordinal), best.step),
+		of);
+	add_time(w, best.part, 0, text);
 }
 
 static void find_step(struct work *w, enum scope scope)

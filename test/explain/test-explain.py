@@ -854,6 +854,13 @@ def test_step():
     check(Program(11).make(work), "each 32nd of the thread")
 
 
+def test_large_step():
+    """A step beyond those that are all tried: not only its divisor is found."""
+    def work(p, i, f):
+        p.spend(900 if i % 1302 == 1301 else 30)
+    check(Program(13, n=1302 * 8, threads=1).make(work), "each 1302nd of the trace")
+
+
 def test_first():
     def work(p, i, f):
         p.at += 10**9 * p.threads * (i == 0) * (p.thread[0] - 199)     # one thread after the other
