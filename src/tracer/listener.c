@@ -115,6 +115,20 @@ static int own_descriptors(void)
 	return open_wake_fd();
 }
 
+/*
+ * Gives the listener its own current directory and root: else the application could not enter
+ * another mount namespace. The current directory is one that keeps no other file system in use when
+ * the application has left it. If a filter lets unshare() succeed without effect, chdir() would be
+ * the application's.
+ */
+static void own_directories(void)
+{
+	bool are_ours = unshare(CLONE_FS) == 0 && !tracer.filtered && !tracer.filtered_early;
+
+	if (are_ours && chdir("/") < 0)
+		tracer_debug("the listener keeps its current directory: error %d", errno);
+}
+
 /* The lock's first word has the number of its owner while that lives (robust futexes). */
 static pid_t living_owner(void)
 {
@@ -408,11 +422,7 @@ static void listen_to_daemons(void)
 	prctl(PR_SET_NAME, "kymo-listener");
 	tracer_follow_main();
 	ky_wait_forbid();
-	/*
-	 * Its own current directory and root: else the application could not enter another mount
-	 * namespace.
-	 */
-	unshare(CLONE_FS);
+	own_directories();
 	wake_fd = own_descriptors();
 	tracer_take_lock();
 	tracer.uid = ky_effective_user(); /* the parent's listener may not have noticed a change */

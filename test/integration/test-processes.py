@@ -7,9 +7,10 @@ know, become other users, or move to other namespaces. KYMO_TEST_FORKS: number o
 
 import collections
 import os
+import pathlib
 import shutil
 
-from kymotest import APPS, LIBDIR, SANITIZED, SOURCE, Skip, check, check_counts, equal, integers, main, need_mounts, need_unshare, without_sanitizers
+from kymotest import APPS, LIBDIR, SANITIZED, SOURCE, Skip, check, check_counts, equal, integers, listener_of, main, need_mounts, need_unshare, wait_for, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
@@ -129,6 +130,22 @@ def test_mount_namespace(k):
 
 
 @without_sanitizers  # sanitizers look for leaks in /proc
+def test_current_directory(k):
+    """
+    The listener keeps no directory in use: a program that has left the one in which it was started
+    allows to unmount it.
+    """
+    app = k.spawn("emit", "-n", 1, "-w", wrap=("sh", "-c", 'cd "$0" && exec "$@"', str(k.home)))
+    k.expect(app, "ready")
+    link = lambda task: os.readlink(task / "cwd")
+    wait_for(lambda: (task := listener_of(app.pid)) and link(task) == "/", "the listener to leave the directory")
+    equal(link(pathlib.Path(f"/proc/{app.pid}")), str(k.home), "current directory of the program")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_chroot(k):
     """
     Recording continues in a root directory without the run directory. A child finds no daemon
