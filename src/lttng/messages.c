@@ -47,8 +47,7 @@ static void record_tracef(const struct kymo_event *event, const char *format, va
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
 
 	KYMO__RECORD(event, tracef, kymo_text_seq(msg, msg, strlen(msg)))
-	if (msg != small)
-		__builtin_free(msg);
+	kymo__format_end(small, msg);
 }
 
 static void record_tracelog(const struct kymo_event *event, const char *file, int line,
@@ -58,8 +57,7 @@ static void record_tracelog(const struct kymo_event *event, const char *file, in
 
 	KYMO__RECORD(event, tracelog, kymo_i32(line, line), kymo_string(file, file),
 		kymo_string(func, func), kymo_text_seq(msg, msg, strlen(msg)))
-	if (msg != small)
-		__builtin_free(msg);
+	kymo__format_end(small, msg);
 }
 
 static bool is_on(const struct message *m)

@@ -13,7 +13,7 @@ from kymotest import APPS, check, check_counts, equal, fields
 
 WANTED = {
     "forms:plain": 4, "forms:warning": 1, "forms:twice": 2, "forms:shared": 3, "forms:step_one": 1, "forms:step_two": 1,
-    "forms:in_template": 1, "forms:in_lambda": 1, "forms:in_member": 1, "forms:in_library": 1, "kymo_tracef:event": 2,
+    "forms:in_template": 1, "forms:in_lambda": 1, "forms:in_member": 1, "forms:in_library": 1, "kymo_tracef:event": 3,
     "kymo_tracelog:WARNING": 1,
 }
 
@@ -25,6 +25,7 @@ def run_forms(k, *args):
     text = k.app("forms", *args)
     k.kymo("stop", "s")
     lines = dict(line.split() for line in text.splitlines())
+    equal(lines["errno"], "1", "kymo_tracef preserves errno")
     equal(lines["enabled"], "101", "kymo_event_enabled of an event, of none, kymo_trace_enabled")
     return check_counts(k, trace, int(lines["emitted"]))
 
@@ -39,7 +40,7 @@ def test_forms(k):
     member = next(fields(e) for e in events if e.name == "forms:in_member")
     equal(member, {"name": "thing", "_numbers_length": 3, "numbers": [1, 2, 3]}, "fields from C++")
     messages = [fields(e)["msg"] for e in events if e.name == "kymo_tracef:event"]
-    equal(messages, ["7 green bottles", "p" * 1000], "messages of kymo_tracef")
+    equal(messages, ["7 green bottles", "p" * 1000, ""], "messages of kymo_tracef")
     log = next(fields(e) for e in events if e.name == "kymo_tracelog:WARNING")
     equal((log["msg"], log["func"], pathlib.Path(log["file"]).name), ("careful at 3", "printf_style", "forms.c"), "kymo_tracelog")
 
@@ -68,7 +69,7 @@ def without_library(k, directory):
     k.start_daemon()
     k.record()
     text = k.app("forms", APPS / "forms-loaded.so", env={"LD_LIBRARY_PATH": str(directory)})
-    equal(text.splitlines(), ["emitted 22", "enabled 000"], "output of a program that finds no library")
+    equal(text.splitlines(), ["errno 1", "emitted 23", "enabled 000"], "output of a program that finds no library")
     stop = k.kymo_json("stop", "s")
     equal(stop["sessions"][0]["recorded"], 0, "events recorded")
 

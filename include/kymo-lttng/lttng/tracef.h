@@ -30,8 +30,7 @@ kymo__lttng_vtracef(const struct kymo_event *event, const char *format, va_list 
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
 
 	KYMO__RECORD(event, tracef, kymo_text_seq(msg, msg, strlen(msg)))
-	if (msg != small)
-		free(msg);
+	kymo__format_end(small, msg);
 }
 
 static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 3))) void

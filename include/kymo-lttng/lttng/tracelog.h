@@ -38,8 +38,7 @@ kymo__lttng_vtracelog(
 	KYMO__RECORD(event, tracelog, kymo_i32(line, (int32_t)event->line),
 		kymo_string(file, event->file), kymo_string(func, func),
 		kymo_text_seq(msg, msg, strlen(msg)))
-	if (msg != small)
-		free(msg);
+	kymo__format_end(small, msg);
 }
 
 static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 3, 4))) void

@@ -8,6 +8,7 @@
 
 #pragma GCC system_header
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -449,12 +450,13 @@ static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__rec
 		state->record(w->event, w->out->ptr, w->len, w->out, w->n);
 }
 
+/* Preserves errno, which printf() sets for a character that it cannot convert, for example. */
 static inline KYMO__QUIET __attribute__((__unused__, __format__(__printf__, 3, 0))) char *
 kymo__format(char *small, size_t size, const char *format, va_list ap)
 {
+	int saved = errno, n;
 	va_list again;
 	char *large = small;
-	int n;
 
 	va_copy(again, ap);
 	n = __builtin_vsnprintf(small, size, format, ap);
@@ -462,13 +464,25 @@ kymo__format(char *small, size_t size, const char *format, va_list ap)
 		small[0] = 0;
 	} else if ((size_t)n >= size) {
 		large = (char *)__builtin_malloc((size_t)n + 1);
+		errno = saved; /* %m */
 		if (large)
 			__builtin_vsnprintf(large, (size_t)n + 1, format, again);
 		else
 			large = (char *)memcpy(small, "(out of memory)", sizeof("(out of memory)"));
 	}
 	va_end(again);
+	errno = saved;
 	return large;
+}
+
+static inline KYMO__QUIET __attribute__((__unused__)) void kymo__format_end(
+	const char *small, char *msg)
+{
+	int saved = errno;
+
+	if (msg != small)
+		__builtin_free(msg);
+	errno = saved;
 }
 
 static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 3))) void kymo__tracef(
@@ -481,8 +495,7 @@ static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 2, 3))
 	msg = kymo__format(small, sizeof(small), format, ap);
 	va_end(ap);
 	KYMO__RECORD(event, tracef, kymo_string(msg, msg))
-	if (msg != small)
-		__builtin_free(msg);
+	kymo__format_end(small, msg);
 }
 
 static inline KYMO__QUIET __attribute__((__cold__, __format__(__printf__, 3, 4))) void
@@ -496,8 +509,7 @@ kymo__tracelog(const struct kymo_event *event, const char *func, const char *for
 	va_end(ap);
 	KYMO__RECORD(event, tracelog, kymo_i32(line, (int32_t)event->line),
 		kymo_string(file, event->file), kymo_string(func, func), kymo_string(msg, msg))
-	if (msg != small)
-		__builtin_free(msg);
+	kymo__format_end(small, msg);
 }
 
 #endif

@@ -6,9 +6,11 @@
  * returned true.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "forms.h"
 
@@ -37,7 +39,10 @@ static void printf_style(void)
 	kymo_tracef("%d green %s", 7, "bottles");
 	kymo_tracef("%.*s", (int)sizeof(text), text);
 	kymo_tracelog(KYMO_WARNING, "%s at %d", "careful", 3);
-	emitted += 3;
+	errno = EDOM;
+	kymo_tracef("%ls", L"\x7fffffff"); /* no character */
+	printf("errno %d\n", errno == EDOM);
+	emitted += 4;
 }
 
 static void load_and_unload(const char *path)
