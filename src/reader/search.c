@@ -111,8 +111,11 @@ static int add_files(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 	return error;
 }
 
-/* Fills in the properties of a file from its first bytes. Returns 0 or why it cannot be read. */
-static int probe_file(struct ky_file *f)
+/*
+ * Fills in the properties of a file from its first bytes. Returns 0 or why it cannot be read; that
+ * is -ENODATA, too, if it is growing and its first head is not whole yet.
+ */
+static int probe_file(struct ky_file *f, bool is_growing)
 {
 	uint8_t beginning[PROBE_SIZE];
 	ssize_t n = ky_file_read(f, beginning, sizeof(beginning), 0);
@@ -120,17 +123,19 @@ static int probe_file(struct ky_file *f)
 	if (n > 0)
 		ky_file_probe(f, beginning, (size_t)n);
 	ky_handle_deinit(&f->handle, f->files);
+	if (is_growing && !f->class && f->fault == KY_HEAD_UNREADABLE && n >= 0 && n < PROBE_SIZE)
+		return -ENODATA;
 	return n > 0 ? 0 : n < 0 ? (int)n : -ENODATA;
 }
 
-/* Probes the files from first on. Drops those that cannot be read. */
+/* Probes the files from first on. Drops those that cannot be read, or not yet. */
 static void probe_files(struct ky_trace_reader *r, size_t first)
 {
 	size_t n = first;
 
 	for (size_t i = first; i < r->n_files; i++) {
 		struct ky_file *f = &r->files[i];
-		int e = probe_file(f);
+		int e = probe_file(f, r->options.is_growing);
 
 		if (!e) {
 			r->files[n] = *f;
@@ -159,7 +164,7 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		return;
 	t->ignores_uuid = true;
 	for (size_t i = first; i < r->n_files; i++) {
-		probe_file(&r->files[i]);
+		probe_file(&r->files[i], r->options.is_growing);
 		n += r->files[i].class != NULL;
 	}
 	t->ignores_uuid = n;

@@ -16,6 +16,7 @@
 
 #define N_PACKETS 300
 #define N_RECORDS 1000 /* of a packet */
+#define HEAD_SIZE 25   /* bytes; likewise */
 
 static const char metadata[] =
 	"trace { major = 1; minor = 8; byte_order = le; packet.header := struct {\n"
@@ -538,8 +539,8 @@ static void remove_growing(void)
 }
 
 /*
- * Packets are written in pieces that end anywhere. The cursor always stops within a packet, also
- * when the metadata grows.
+ * Packets are written in pieces that end anywhere, the first head byte by byte. The cursor always
+ * stops within a packet, also when the metadata grows.
  */
 static void test_growing(void **state)
 {
@@ -561,6 +562,10 @@ static void test_growing(void **state)
 	assert_int_equal(kymo_query_column(q, "n", KYMO_UINT64, &column), 0);
 	assert_int_equal(kymo_cursor_open(&c, q), 0);
 	assert_int_equal(kymo_reader_refresh(r), 0);
+	for (; done < HEAD_SIZE - 1; done++) {
+		append_to_growing("a", stream.data + done, 1);
+		assert_int_equal(kymo_reader_refresh(r), 0);
+	}
 	for (size_t step = 1; done < stream.len; step++) {
 		size_t end = KY_MIN(stream.len, step * 1234567);
 		uint32_t n_whole;
