@@ -191,16 +191,15 @@ static int copy_file(struct setup *s, const char *from, const char *to)
 	char path[PATH_MAX], text[8192];
 	_cleanup_close_ int fd = -1;
 	struct ky_buf b = {0};
-	ssize_t n;
+	ssize_t n = -1;
 	int code;
 
 	setup_path(s, path, from);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	if (n <= 0)
-		return fleet_fail(s->fleet, "%s: %s", path, strerror(errno));
-	ky_buf_append(&b, text, (size_t)n);
-	code = setup_write(s, to, &b);
+	while (fd >= 0 && (n = read(fd, text, sizeof(text))) > 0)
+		ky_buf_append(&b, text, (size_t)n);
+	code = n < 0 ? fleet_fail(s->fleet, "%s: %s", path, strerror(errno))
+		     : setup_write(s, to, &b);
 	ky_buf_deinit(&b);
 	return code;
 }

@@ -229,6 +229,8 @@ def test_setup_again(k):
     """Setup makes what is missing, keeps what is there, and hides what is secret."""
     with fleet_of(k, "web1") as fleet:
         top = k.home / "kymo-fleet"
+        with open(top / "ca.crt", "a") as file:
+            file.write("Certificates may have text between them.\n" * 500)
         before = {p: p.read_bytes() for p in top.rglob("*") if p.suffix in (".crt", ".key")}
         check(all(p.stat().st_mode & 0o077 == 0 for p in before if p.suffix == ".key"), "a key that others may read")
         equal(top.stat().st_mode & 0o777, 0o700, "mode of the directory")
@@ -236,6 +238,7 @@ def test_setup_again(k):
         fleet.setup("db1")
         equal(fleet.pid(), pid, "the server, which runs already")
         equal({p: p.read_bytes() for p in before}, before, "identities")
+        equal((top / "hosts" / "db1" / "ca.crt").read_bytes(), before[top / "ca.crt"], "a long file of authorities")
         host = fleet.add("db1")
         host.start_agent()
         fleet.wait_hosts("web1", "db1")
