@@ -156,7 +156,6 @@ void connection_end(struct connection *c, bool done, struct ky_buf *why)
 	n = pread(
 		c->err, said, sizeof(said) - 1, KY_MAX(n - (ssize_t)sizeof(said) + 1, (ssize_t)0));
 	said[n > 0 ? n : 0] = '\0';
-	said[strcspn(said, "\r")] = '\0'; /* ssh ends its lines with both */
 	line = cli_last_line(said);
 	if (!strncmp(line, by_kymo, strlen(by_kymo)))
 		line += strlen(by_kymo);

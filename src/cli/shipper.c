@@ -67,7 +67,7 @@ static void on_progress(struct sender *s)
 static void report_trouble(
 	struct cli *cli, const char *url, const char *why, char *last, size_t size)
 {
-	if (!strcmp(last, why))
+	if (!strncmp(last, why, size - 1))
 		return;
 	snprintf(last, size, "%s", why);
 	cli_warn(cli, "%s: %s; trying again", url, cli_safe(cli, why));
@@ -97,6 +97,7 @@ static int ship_recording(struct cli *cli, struct shipment *shipment)
 		struct ky_buf why = {0};
 		const uint64_t before = s->acked;
 
+		s->why[0] = '\0'; /* may be about the last connection */
 		ret = sender_limit(s);
 		if (!ret)
 			ret = connection_open(r, &c);

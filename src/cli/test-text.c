@@ -130,9 +130,12 @@ static void test_log_text(void **state)
 static void test_last_line(void **state)
 {
 	char one[] = "one", two[] = "one\ntwo\n\n", none[] = "\n\n", empty[] = "";
+	char ssh[] = "known hosts.\r\nno route\r\n", progress[] = "10 %\r20 %";
 
 	assert_string_equal(cli_last_line(one), "one");
 	assert_string_equal(cli_last_line(two), "two");
+	assert_string_equal(cli_last_line(ssh), "no route");
+	assert_string_equal(cli_last_line(progress), "20 %");
 	assert_string_equal(cli_last_line(none), "");
 	assert_string_equal(cli_last_line(empty), "");
 }

@@ -91,15 +91,20 @@ const char *cli_log_text(const char *line)
 	return strncmp(line, "kymo", 4) || line[n - 1] != ':' || !line[n] ? line : line + n + 1;
 }
 
+static bool ends_line(char c)
+{
+	return c == '\n' || c == '\r';
+}
+
 const char *cli_last_line(char *text)
 {
 	size_t len = strlen(text);
-	char *newline;
 
-	while (len && text[len - 1] == '\n')
+	while (len && ends_line(text[len - 1]))
 		text[--len] = '\0';
-	newline = strrchr(text, '\n');
-	return newline ? newline + 1 : text;
+	while (len && !ends_line(text[len - 1]))
+		len--;
+	return text + len;
 }
 
 void cli_escape(struct ky_buf *to, const char *text)

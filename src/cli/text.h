@@ -41,8 +41,10 @@ void cli_escape(struct ky_buf *to, const char *text);
 void cli_escape_json(struct ky_buf *to, const char *json);
 /* A line of a daemon's log without the program's name. */
 const char *cli_log_text(const char *line);
-/* The last line of text that is not empty, without its newline; "" when there is none. Changes
- * text. */
+/*
+ * The last line of text that is not empty, without its end ("\n", or "\r\n" as of ssh); "" when
+ * there is none. Changes text.
+ */
 const char *cli_last_line(char *text);
 
 #endif

@@ -537,9 +537,11 @@ def test_interrupted(k):
     trace = k.record("*")
     k.app("emit", "-n", 10)
     k.kymo("destroy", "s")
-    ship = start_ship(k, trace, "echo no such host >&2; exit 255")
+    tries = k.top / "tries"
+    ship = start_ship(k, trace, f"echo >> {tries}; printf 'known host\\r\\nno such host {'x' * 600}\\r\\n' >&2; exit 255")
     line = ship.stdout.readline()
-    check("no such host" in line and "trying again" in line, line)
+    check(": no such host x" in line and "trying again" in line, line)
+    wait_for(lambda: len(tries.read_text()) > 2, "more tries")
     ship.send_signal(signal.SIGTERM)
     said = ship.communicate(timeout=TIMEOUT)[0]
     equal(ship.returncode, 1, "exit status")
