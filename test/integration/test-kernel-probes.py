@@ -205,8 +205,8 @@ def test_many(k):
 
 def test_many_of_the_dead(k):
     """
-    A daemon that starts removes the probes of a dead one, and serves others meanwhile. Daemons of
-    other tests do so, too, and may be faster.
+    A daemon that starts serves others while it removes the probes of a dead one. Daemons of other
+    tests remove them, too, and a busy machine may not see the moment: there are several turns.
     """
     need_tracefs()
     k.start_daemon()
@@ -221,19 +221,16 @@ def test_many_of_the_dead(k):
         instance.mkdir()
         write_definitions(*(f"p:{group}/called{i} {place}" for i in range(30)))
         (instance / "events" / group / "enable").write_text("1")
-        begin = time.monotonic()
         k.start_daemon()
-        n_served = 0
-        while definitions(group):
-            k.kymo("list")
-            n_served += 1
-        took = time.monotonic() - begin
+        k.kymo("list")
+        served = definitions(group) and "of session daemons that died" in k.daemon_log()
         k.stop_daemon()
-        if "of session daemons that died" in k.daemon_log():
+        wait_for(lambda: not definitions(group), "the definitions to be removed")
+        if served:
             break
     go(k, app)
     k.finish(app)
-    check(n_served > 3 or took < 0.5, f"{n_served} commands were served in {took:.1f} s")
+    check(served, "no command was served before all probes were removed")
 
 
 def test_sdt(k):
