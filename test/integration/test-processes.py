@@ -129,7 +129,6 @@ def test_mount_namespace(k):
     run_family(k, "setns")
 
 
-@without_sanitizers  # sanitizers look for leaks in /proc
 def test_current_directory(k):
     """
     The listener keeps no directory in use: a program that has left the one in which it was started
@@ -146,6 +145,7 @@ def test_current_directory(k):
     k.finish(app)
 
 
+@without_sanitizers  # sanitizers look for leaks in /proc
 def test_chroot(k):
     """
     Recording continues in a root directory without the run directory. A child finds no daemon
