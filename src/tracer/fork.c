@@ -128,7 +128,7 @@ void tracer_register_again(bool is_child)
 	bool connected = reset_process(is_child);
 
 	tracer.off = (is_child && tracer_is_emulated()) || !may_start_thread() ||
-		     tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0;
+		     tracer_listener_start(true) < 0 || tracer_statedump_ensure_thread() < 0;
 	if (connected && !tracer.off)
 		tracer_wait_registered();
 	else if (!tracer.off)

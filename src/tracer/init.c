@@ -193,6 +193,14 @@ static void init(void)
 	tracer_fork_init();
 }
 
+/* True until a thread is started. Of glibc since 2.32. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static bool is_single_threaded(void)
+{
+	return &__libc_single_threaded && __libc_single_threaded;
+}
+
 static void register_locked(struct kymo_object *object)
 {
 	struct ky_app_left_out left_out;
@@ -213,7 +221,7 @@ static void register_locked(struct kymo_object *object)
 	if (!tracer.started) {
 		tracer_self_add();
 		tracer.started = true;
-		if (tracer_listener_start() < 0)
+		if (tracer_listener_start(is_single_threaded()) < 0)
 			tracer.off = true;
 		/*
 		 * Without a thread there are no state dumps; a later registration returns the

@@ -513,7 +513,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *sum)
 	return 0;
 }
 
-int tracer_listener_start(void)
+int tracer_listener_start(bool is_alone)
 {
 	/*
 	 * Computed once: in a forked child, a thread that does not exist there may hold the dynamic
@@ -539,6 +539,8 @@ int tracer_listener_start(void)
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
 	if (r)
 		__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELAXED);
+	else if (is_alone && !tracer.filtered && !tracer.filtered_early && unshare(CLONE_FS) < 0)
+		tracer_debug("the program shares its current directory with the listener");
 	pthread_attr_destroy(&attr);
 	return -r;
 }

@@ -410,8 +410,12 @@ _Noreturn void tracer_last_end_as_main(void);
 void tracer_thread_id_reset(void);
 
 /* listener.c */
-/* Starts the listener. Called with all signals blocked, as they stay in the listener. */
-int tracer_listener_start(void);
+/*
+ * Starts the listener. Called with all signals blocked, as they stay in the listener. is_alone: the
+ * caller is the only thread. Then it shares its current directory and root with no thread from now
+ * on, and not only when the listener has its own: it can enter another mount namespace at once.
+ */
+int tracer_listener_start(bool is_alone);
 /* Wakes the listener, which then checks whether there is something to send. Needs no path. */
 void tracer_listener_wake(void);
 /*
