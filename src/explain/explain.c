@@ -52,7 +52,8 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 
 	if (v->n_lost)
 		snprintf(why, why_size,
-			"events were lost during each %s in %s: record it with larger buffers (--subbuf-size)",
+			"events were lost during each %s in %s: record it with larger buffers "
+			"(--subbuf-size), or let it wait for room (--blocking-timeout=inf)",
 			e->question.span, path);
 	else if (e->question.query->expr && !i)
 		put_filtered(e, path, why, why_size);

@@ -329,6 +329,11 @@ def test_instant():
     assert "50 shorter than 1 ns left out" in kymo("explain", path, "--span=app:short")
     path = new_trace([traces.Event(1000 + i // 2, "app:tick_" + ("end" if i % 2 else "begin"), 0, thread, span_tid=200) for i in range(90)])
     assert "each app:tick in %s ends at the time at which it begins" % path in kymo("explain", path, "--span=app:tick", code=1)
+    events = [traces.Event(ns, "app:tick_" + end, 0, (1, 1, "x"), span_tid=1) for ns, end in ((10, "begin"), (3000, "end"))]
+    path = new_trace(events, packet=1, lost=[(2000, 0, 5)])
+    lost = "events were lost during each app:tick in %s: " % path
+    said = kymo("explain", path, "--span=app:tick", code=1)
+    assert lost in said and "--blocking-timeout=inf" in said, said
 
 
 def test_usual_place_and_another():
