@@ -411,6 +411,18 @@ static void warn_no_event(
 			near ? near : "", near ? "'?" : "");
 }
 
+static void warn_mistake(struct cli *cli, const char *field, enum ky_expr_mistake mistake)
+{
+	if (mistake == KY_MISTAKE_LIST)
+		cli_warn(cli, "'%s' is an array: name one of its elements, such as '%s[0]'", field,
+			field);
+	else
+		cli_warn(cli, "'%s' is a %s", field,
+			mistake == KY_MISTAKE_TEXT
+				? "text: == and != compare it with another text, in quotes"
+				: "number: it cannot be compared with a text");
+}
+
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query)
 {
@@ -418,7 +430,7 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	struct ky_filter_error error = {0};
 	char field[KY_EXPR_PATH_MAX], pattern[KY_QUERY_PATTERN_MAX];
 	const char *patterns = s->events;
-	bool is_text;
+	enum ky_expr_mistake mistake;
 	int r = 0;
 
 	ky_query_init(q, reader);
@@ -445,9 +457,7 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 		warn_no_event(cli, reader, pattern);
 	if (ky_query_lacks_field(q, field))
 		warn_lacking(cli, reader, field);
-	else if (ky_query_mistakes_type(q, field, &is_text))
-		cli_warn(cli, "'%s' is a %s", field,
-			is_text ? "text: == and != compare it with another text, in quotes"
-				: "number: it cannot be compared with a text");
+	else if (ky_query_mistakes_type(q, field, &mistake))
+		warn_mistake(cli, field, mistake);
 	return CLI_OK;
 }

@@ -125,23 +125,33 @@ static enum ky_filter_type type_of(const struct ky_filter_node *n, const struct 
 	}
 }
 
+/* Returns whether a name stands for all elements of an array. */
+static bool is_list(const struct ky_filter_node *n, const struct ky_field_ref *field)
+{
+	return is_name(n) && !field->has_element && ky_node_is_list(field->node) &&
+	       !field->node->is_text;
+}
+
 bool ky_expr_mistakes_type(const struct ky_expr *e, const struct ky_field_ref *fields,
-	char path[KY_EXPR_PATH_MAX], bool *ret_is_text)
+	char path[KY_EXPR_PATH_MAX], enum ky_expr_mistake *ret_mistake)
 {
 	for (unsigned i = 0; i < e->tree.n_nodes; i++) {
 		const struct ky_filter_node *n = &e->tree.nodes[i];
 		enum ky_filter_type a, b;
 
+		*ret_mistake = KY_MISTAKE_LIST;
+		if (is_list(n, &fields[i]))
+			return ky_expr_field(e, i, path);
 		if (n->op < KY_OP_EQ || n->op > KY_OP_GE)
 			continue;
 		a = type_of(&e->tree.nodes[n->left], &fields[n->left]);
 		b = type_of(&e->tree.nodes[i - 1], &fields[i - 1]);
 		if (!a || !b || (a == b && (a != KY_FILTER_STRING || n->op <= KY_OP_NE)))
 			continue;
-		*ret_is_text = a == KY_FILTER_STRING;
+		*ret_mistake = a == KY_FILTER_STRING ? KY_MISTAKE_TEXT : KY_MISTAKE_NUMBER;
 		if (ky_expr_field(e, n->left, path))
 			return true;
-		*ret_is_text = b == KY_FILTER_STRING;
+		*ret_mistake = b == KY_FILTER_STRING ? KY_MISTAKE_TEXT : KY_MISTAKE_NUMBER;
 		return ky_expr_field(e, i - 1, path);
 	}
 	return false;

@@ -27,12 +27,18 @@ bool ky_expr_field(const struct ky_expr *e, size_t i, char path[KY_EXPR_PATH_MAX
 /* Finds the fields that the expression names. False if the class lacks one. */
 bool ky_expr_bind(
 	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields);
+enum ky_expr_mistake {
+	KY_MISTAKE_TEXT,   /* a text is compared with a number, or by < */
+	KY_MISTAKE_NUMBER, /* a number is compared with a text */
+	KY_MISTAKE_LIST,   /* an array has no value, but its elements have */
+};
+
 /*
- * Returns true if the expression compares a text with a number, or asks which of two texts is
- * greater, and writes the path of the field in question. The fields are bound.
+ * Returns true if the expression has no value because of the type of a field, and writes the
+ * field's path. The fields are bound.
  */
 bool ky_expr_mistakes_type(const struct ky_expr *e, const struct ky_field_ref *fields,
-	char path[KY_EXPR_PATH_MAX], bool *ret_is_text);
+	char path[KY_EXPR_PATH_MAX], enum ky_expr_mistake *ret_mistake);
 /* True if the expression is true for an event of the class that the fields were bound for. */
 bool ky_expr_pass(const struct ky_expr *e, struct ky_field_ref *fields, const struct ky_item *item);
 

@@ -213,7 +213,7 @@ bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
 }
 
 bool ky_query_mistakes_type(
-	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], bool *ret_is_text)
+	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], enum ky_expr_mistake *ret_mistake)
 {
 	size_t n = q->expr ? ky_expr_n_fields(q->expr) : 0;
 	struct ky_field_ref *fields = n ? calloc(n, sizeof(*fields)) : NULL;
@@ -223,7 +223,7 @@ bool ky_query_mistakes_type(
 		if (!ky_query_has(q, c) || !ky_expr_bind(q->expr, q->reader->classes[c], fields))
 			continue;
 		any = true;
-		is_sound = !ky_expr_mistakes_type(q->expr, fields, path, ret_is_text);
+		is_sound = !ky_expr_mistakes_type(q->expr, fields, path, ret_mistake);
 	}
 	free(fields);
 	return any && !is_sound;

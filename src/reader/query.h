@@ -56,7 +56,7 @@ bool ky_query_lacks_field(const struct ky_query *q, char path[KY_EXPR_PATH_MAX])
  * has its fields; writes the path of the field.
  */
 bool ky_query_mistakes_type(
-	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], bool *ret_is_text);
+	const struct ky_query *q, char path[KY_EXPR_PATH_MAX], enum ky_expr_mistake *ret_mistake);
 /* Selects a stream, by its rank - 1, and those of other calls. Returns 0 or -ENOMEM. */
 int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */

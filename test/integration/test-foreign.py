@@ -712,6 +712,9 @@ def test_elements(k):
             text = json.dumps(value)
             found = k.kymo("view", trace, "-f", f"{path} == {text}", "--format=json").stdout.splitlines()
             equal([at(json.loads(line)["fields"]) for line in found], [value] * wanted.count(value), f"{path} == {text}")
+    for path in ("z", "m[1]", "o[0].w"):
+        done = run(k, CLI, "view", trace, "-f", f"n >= 0 && {path} == 1")
+        check(not done.stdout and f"'{path}' is an array: name one of its elements, such as '{path}[0]'" in done.stderr.decode(), f"{path}: {done}")
     equal(k.kymo("view", trace, "--fields=o[1],m[0]", "--tail=2").stdout.splitlines()[0], "e: { o[1] = { t = ( \"A\" : container = 0 ), v = { 9 }, j = 1, w = [ [0] = { y = 14 } ] }, m[0] = [ [0] = 17, [1] = 18, [2] = 19 ] }", "whole elements")
 
 
