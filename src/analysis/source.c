@@ -90,7 +90,8 @@ int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t 
 	uint32_t name;
 
 	if (!parse_pair(&p, text)) {
-		snprintf(why, why_size, "bad pair '%s': write BEGIN..END or BEGIN..END,key=FIELD",
+		snprintf(why, why_size,
+			"bad pair '%s': write BEGIN..END or BEGIN..END,key=FIELD, with the names of two different events",
 			text);
 		return -EINVAL;
 	}

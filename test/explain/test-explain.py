@@ -2856,7 +2856,7 @@ def test_pair():
     out = explain(path, "net:asked..net:answered", "--pair=net:asked..net:answered,key=id",
                   "--pair=net:start..net:stop")
     assert out["count"] == 300 and "net:start..net:stop;db:query itself takes" in out["first_line"], out["first_line"]
-    for bad, why in (("net:start", "bad pair"), ("a..", "bad pair"), ("net:stop..net:stop", "bad pair"),
+    for bad, why in (("net:start", "bad pair"), ("a..", "bad pair"), ("net:stop..net:stop", "two different events"),
                      ("net:start..net:zz", "there is no event 'net:zz'"), ("net:start..net:stop,key=x", "has no field 'x'")):
         assert why in kymo("explain", path, "--pair=" + bad, code=2), bad
 
