@@ -11,6 +11,7 @@
 
 #define MAX_PASSED .1  /* part of typical time, in a place that is a cause */
 #define MIN_PLACE  .33 /* part of the extra time, in a mere place that is a cause in part */
+#define ALWAYS	   .6  /* of the excess: explained by it, it is said to come always */
 #define MIN_ALL	   .8  /* of the affected instances, that a condition is said to be of */
 #define MIN_TIMES  8   /* slow instances that may come at certain times */
 
@@ -126,6 +127,7 @@ static bool is_of_some(const struct ky_finding *f)
 static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 {
 	const struct ky_condition *best = f->conditions.n ? f->conditions.v : NULL;
+	bool is_limit = best && best->explained < ALWAYS && ky_condition_is_limit(best);
 
 	ky_buf_puts(b, f->clause);
 	if (!best || best->is_evidence)
@@ -139,9 +141,10 @@ static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 			return;
 		}
 	}
-	put_brief(b, best, is_of_some(f) ? " — mostly " : " — ");
+	put_brief(b, best, is_of_some(f) ? " — mostly " : is_limit ? " — only " : " — ");
 	if (f->other.text)
 		put_brief(b, &f->other, ", or ");
+	ky_buf_puts(b, is_limit ? ", not always" : "");
 }
 
 static double share_percent(double share)

@@ -185,6 +185,15 @@ void ky_condition_deinit(struct ky_condition *c)
 	*c = (struct ky_condition){0};
 }
 
+#define NEARLY_ALL 0.9 /* part of the affected instances */
+#define MOST_MORE  0.8 /* than in typical ones */
+
+bool ky_condition_is_limit(const struct ky_condition *c)
+{
+	return c->about == KY_ABOUT_FIELD && !c->rank && !c->is_order && c->part >= NEARLY_ALL &&
+	       c->contrast >= MOST_MORE;
+}
+
 static struct ky_finding *free_finding(struct ky_finding *f)
 {
 	if (!f)

@@ -110,6 +110,11 @@ int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const stru
 void ky_difference_deinit(struct ky_difference *d);
 
 void ky_condition_deinit(struct ky_condition *c);
+/*
+ * Whether nearly all affected instances, and few typical ones, have a value that is known before:
+ * that limits the reason, although not all instances with the value are slow.
+ */
+bool ky_condition_is_limit(const struct ky_condition *c);
 /* Returns whether the finding is about the key: the same group, kind, place and object. */
 bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key *key);
 /* Returns the kind of the component that takes longer. */

@@ -181,8 +181,10 @@ static bool has_strong_condition(const struct ky_group *g, const struct ky_findi
 	for (size_t i = 0; i < f->conditions.n; i++) {
 		const struct ky_condition *c = &f->conditions.v[i];
 
-		if (!is_stall(g, f, c) && (c->explained >= .6 || c->is_law) && c->rank < 4 &&
-			!c->is_evidence)
+		bool is_limit = g->is_remarkable && !g->is_part && ky_condition_is_limit(c);
+
+		if (!is_stall(g, f, c) && (c->explained >= .6 || c->is_law || is_limit) &&
+			c->rank < 4 && !c->is_evidence)
 			return true;
 	}
 	return false;

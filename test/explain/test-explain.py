@@ -2281,6 +2281,18 @@ def test_condition_of_most():
           ' — mostly when tenant = "x" (100 %')
 
 
+def test_condition_of_some():
+    """All slow ones are of a tenant, or of a size, of whose instances 40 % are slow."""
+    def fields(p, i):
+        return {"tenant": p.r.choice("abcdefgh"), "size": p.r.randrange(1000)}
+
+    def work(p, i, f):
+        p.spend(500 if is_odd(f) and p.r.random() < .4 else 30)
+    for is_odd, text in ((lambda f: f["tenant"] == "c", '— only when tenant = "c", not always (100 %'),
+                         (lambda f: f["size"] >= 900, "— only when size ≥ 90")):
+        check(Program(428).make(work, fields), text)
+
+
 def test_part_of_two():
     """A value and a range select the part together; neither does alone."""
     def work(p, i, f):
