@@ -3,6 +3,7 @@
 #include "explain/stats.h"
 
 #define MAX_AFFIXES 256 /* beginnings and endings that are tried, and words as many */
+#define NEARLY	    .02 /* of the contrast: what texts lack must be worth more */
 #define MIN_WORD    3	/* bytes: shorter ones are in many texts */
 
 /* How often it comes. */
@@ -260,6 +261,17 @@ static void try_texts(struct tried *t, struct ky_instance *const *v, size_t n)
 	}
 }
 
+/* A piece that texts have is named, and not one that they lack, if it says as much. */
+static bool is_said(const struct tried *has, const struct tried *lacks)
+{
+	const struct ky_search *w = has->w;
+	const struct affix *a = &has->alone, *b = &lacks->alone;
+
+	return a->affected && has_several_texts(w, has->key, &a->is) &&
+	       ky_search_contrast(w, a->affected, a->typical) + NEARLY >=
+		       ky_search_contrast(w, b->affected, b->typical);
+}
+
 /*
  * Texts that are all different may begin or end alike, or have a word in common; or they lack what
  * typical ones have.
@@ -276,7 +288,8 @@ int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key
 
 		if (t->together.affected && has_several_texts(w, key, &t->together.is))
 			offer_affix(t, c);
-		if (t->alone.affected && has_several_texts(w, key, &t->alone.is))
+		if (t->alone.affected && has_several_texts(w, key, &t->alone.is) &&
+			!(t->is_lacking && is_said(&has, &lacks)))
 			add_affix(w, c, key, &t->alone);
 	}
 	return w->error;

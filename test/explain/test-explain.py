@@ -2316,6 +2316,16 @@ def test_value_by_chance():
     assert "≤" not in first and "≥" not in first and "11, " not in first, first
 
 
+def test_ending():
+    """An ending that all slow texts have is named, not the one of all others that they lack."""
+    def fields(p, i):
+        return {"host": "host%d.%s" % (p.r.randrange(100), "corp.internal" if p.r.random() < .06 else "example.com")}
+
+    def work(p, i, f):
+        p.spend(900 if f["host"].endswith("internal") else 30)
+    check(Program(429).make(work, fields), '— when host ends with ".', 'internal" (100 %')
+
+
 def test_rare_values_by_chance():
     """Of many accounts, stalls meet some twice: they are not named beside the slow one."""
     def fields(p, i):
