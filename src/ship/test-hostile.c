@@ -189,6 +189,32 @@ static void test_unreadable_files(void **state)
 }
 
 /*
+ * A receiver was killed before the index of a stream came. A sender that has holes cannot send the
+ * second part of a packet: the stream begins again. Other senders go on.
+ */
+static void test_no_index(void **state)
+{
+	static const uint64_t flags[] = {0, SEGMENT_SYNC};
+	char far[128], path[256];
+	struct receiver r;
+	struct stat st;
+
+	make_far(far, "far-no-index");
+	hello(&r, far);
+	assert_int_equal(send_text(&r, SEGMENT_FILE, 0, 0, "c"), 0);
+	assert_int_equal(send_text(&r, SEGMENT_DATA, 0, 0, "abc"), 0);
+	bye(&r);
+	snprintf(path, sizeof(path), "%s/t/c", far);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(flags); i++) {
+		receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+		assert_int_equal(send_text(&r, SEGMENT_HELLO, 0, flags[i], "0123456789abcdeft"), 0);
+		bye(&r);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_size, flags[i] ? 0 : 3);
+	}
+}
+
+/*
  * The sender gets these bytes from a receiver, and ends with this reason. NULL: with any. No
  * receiver sends such replies.
  */
@@ -564,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_data),
 		cmocka_unit_test(test_hostile_files),
 		cmocka_unit_test(test_unreadable_files),
+		cmocka_unit_test(test_no_index),
 		cmocka_unit_test(test_hostile_receiver),
 		cmocka_unit_test(test_wrong_acknowledgement),
 		cmocka_unit_test(test_silent_sender),
