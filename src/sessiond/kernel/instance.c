@@ -335,6 +335,7 @@ int instance_make(struct instance *i, const struct tracefs *t, const struct inst
 			why, TRACEFS_WHY_MAX, "cannot make a tracefs instance: %s", strerror(-ret));
 	if (*i->name)
 		instance_remove(i, t);
+	instance_close(i);
 	return ret;
 }
 
@@ -365,14 +366,6 @@ void instance_close(struct instance *i)
 	i->dir = ky_close(i->dir);
 }
 
-int instance_remove_name(const struct tracefs *t, const char *name)
-{
-	char path[INSTANCE_MAX + sizeof(INSTANCES)];
-
-	snprintf(path, sizeof(path), INSTANCES "%s", name);
-	return t->ops->remove_dir(t->root, path);
-}
-
 void instance_silence(const struct instance *i)
 {
 	if (i->dir < 0)
@@ -383,7 +376,18 @@ void instance_silence(const struct instance *i)
 
 int instance_remove(struct instance *i, const struct tracefs *t)
 {
+	char path[INSTANCE_MAX + sizeof(INSTANCES)];
+	int dir = i->dir, ret;
+
 	instance_silence(i);
+	i->dir = -1;
 	instance_close(i);
-	return instance_remove_name(t, i->name);
+	snprintf(path, sizeof(path), INSTANCES "%s", i->name);
+	ret = t->ops->remove_dir(t->root, path);
+	/* Locked until it is removed: a daemon that has just made it would use it. */
+	if (ret == -EBUSY)
+		i->dir = dir;
+	else
+		ky_close(dir);
+	return ret;
 }

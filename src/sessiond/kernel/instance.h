@@ -72,10 +72,9 @@ void instance_close(struct instance *i);
 void instance_silence(const struct instance *i);
 /*
  * Ends recording, and removes it from the kernel, with its events and their filters. Returns 0 or
- * -errno: -EBUSY if another process has a file of it open. Then it is closed all the same; its name
- * stays for instance_remove_name().
+ * -errno: -EBUSY if another process has a file of it open. Then its directory stays open, and
+ * locked if it was, and its own files are closed: call it again later.
  */
 int instance_remove(struct instance *i, const struct tracefs *t);
-int instance_remove_name(const struct tracefs *t, const char *name);
 
 #endif

@@ -28,6 +28,7 @@ static const char *missing; /* file that new instances lack */
 static struct env env;
 static struct kernel kernel;
 static const char *busy; /* instance that cannot be removed */
+static bool sweeping;
 
 static const char *const files[] = {"tracing_on", "trace_clock", "buffer_subbuf_size_kb",
 	"buffer_size_kb", "options/overwrite", "options/disable_on_free", "buffer_percent",
@@ -69,7 +70,10 @@ static int make_dir(int dir, const char *path)
 	return 0;
 }
 
-/* An instance has to be silent first: events that stay enabled cost all programs time. */
+/*
+ * An instance has to be silent first: events that stay enabled cost all programs time. One that is
+ * swept has to be locked: a daemon may have made it, which has not locked it yet.
+ */
 static int remove_dir(int dir, const char *path)
 {
 	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -80,6 +84,8 @@ static int remove_dir(int dir, const char *path)
 		close(fd);
 		return -EBUSY;
 	}
+	if (sweeping && !strstr(path, INSTANCE_TASKS))
+		assert_true(flock(fd, LOCK_EX | LOCK_NB) < 0);
 	if (!missing) {
 		assert_text(fd, "tracing_on", "0");
 		assert_text(fd, "events/enable", "0");
@@ -129,8 +135,10 @@ static int sweep_dead(void)
 	int n;
 
 	kernel.fs = fs;
+	sweeping = true;
 	n = tracefs_sweep(&kernel);
 	removals_run(&kernel);
+	sweeping = false;
 	return n;
 }
 
