@@ -115,17 +115,24 @@ static int own_descriptors(void)
 	return open_wake_fd();
 }
 
+/* The calling thread shares its current directory and root with no other. Returns 0, or -1. */
+static long unshare_directories(void)
+{
+	return ky_system_call(SYS_unshare, CLONE_FS, 0, 0, 0, 0, 0);
+}
+
 /*
  * Gives the listener its own current directory and root: else the application could not enter
  * another mount namespace. The current directory is one that keeps no other file system in use when
- * the application has left it. If a filter lets unshare() succeed without effect, chdir() would be
- * the application's.
+ * the application has left it.
+ * After an unshare without effect, chdir would change the application's directory. A filter can do
+ * that, and so can an unshare() that the application defines: hence the system calls.
  */
 static void own_directories(void)
 {
-	bool are_ours = unshare(CLONE_FS) == 0 && !tracer.filtered && !tracer.filtered_early;
+	bool are_ours = unshare_directories() == 0 && !tracer.filtered && !tracer.filtered_early;
 
-	if (are_ours && chdir("/") < 0)
+	if (are_ours && ky_system_call(SYS_chdir, (long)(uintptr_t) "/", 0, 0, 0, 0, 0) < 0)
 		tracer_debug("the listener keeps its current directory: error %d", errno);
 }
 
@@ -539,7 +546,8 @@ int tracer_listener_start(bool is_alone)
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
 	if (r)
 		__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELAXED);
-	else if (is_alone && !tracer.filtered && !tracer.filtered_early && unshare(CLONE_FS) < 0)
+	else if (is_alone && !tracer.filtered && !tracer.filtered_early &&
+		 unshare_directories() < 0)
 		tracer_debug("the program shares its current directory with the listener");
 	pthread_attr_destroy(&attr);
 	return -r;
