@@ -1031,10 +1031,24 @@ def on_processors(*processors):
         os.sched_setaffinity(0, before)
 
 
+def seconds_of_both(commands, env):
+    """Runs the two commands at the same time, each on a processor of its own."""
+    begin = time.monotonic()
+    processes = []
+    for processor, command in enumerate(commands):
+        with on_processors(processor):
+            processes.append(subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+    for process in processes:
+        said = process.communicate(timeout=systems.TIMEOUT)[1]
+        if process.returncode:
+            raise Failed(f"'{' '.join(map(str, process.args))}' failed: {said[-200:]}")
+    return time.monotonic() - begin
+
+
 def row_ways(bench):
     """Other ways to read a trace beside its text; the peer is Kymo's text, or one core."""
     within = lambda factor: (Target(f"≤ {factor} × peer", factor, "lttng"),)
-    out, page = bench.out(bench.tmpfs), bench.out(bench.tmpfs)
+    out, page, another = (bench.out(bench.tmpfs) for _ in range(3))
     kymo = bench.kymo.cli_command()
     cores = min(2, os.cpu_count())
     commands = {"JSON": ([*kymo, "view", "--json", out], 1.5), "written as a page": ([*kymo, "report", out, "-o", page], 6)}
@@ -1067,6 +1081,8 @@ def row_ways(bench):
                 for system, processors in (("lttng", (0,)), ("kymo", (0, 1))):
                     with on_processors(*processors):
                         faster[name].add(system, n / seconds_of([*kymo, *what], bench.kymo.env) / 1e6)
+                both = [[*kymo, *(to if word == page else word for word in what)] for to in (page, another)]
+                faster[name].add("limit", 2 * n / seconds_of_both(both, bench.kymo.env) / 1e6)
     return [*rows.values(), last, size, memory, *faster.values()]
 
 
