@@ -155,6 +155,7 @@ def test_current_directory(k):
         k.finish(app)
 
 
+@without_sanitizers  # sanitizers look for leaks in /proc
 def test_chroot(k):
     """
     Recording continues in a root directory without the run directory. A child finds no daemon
