@@ -12,7 +12,7 @@ import pathlib
 import re
 import signal
 
-from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
+from kymotest import BUILD, CLI, SANITIZED, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
 
 PROGRAMS = SOURCE / "test" / "integration" / "preload"
 PRELOAD = BUILD / "src" / "preload"
@@ -447,7 +447,8 @@ int main()
 }
 """)
     k.run(["c++", "-std=c++20", "-O1", "-pthread", "-o", k.top / "atomic", source], env={"PATH": os.environ["PATH"]})
-    output, events = record(k, "libc,pthread,dl,crash", k.top / "atomic")
+    # In a build with less optimization, a wrapper of syscall() calls the next one, without a jump.
+    output, events = record(k, "pthread" if SANITIZED else "libc,pthread,dl,crash", k.top / "atomic")
     names = collections.Counter(name for name, _ in events)
     check(names["pthread:futex_wait_begin"] >= 1, f"waits for an atomic variable: {names}")
     equal(names["pthread:futex_wait_end"], names["pthread:futex_wait_begin"], "ends of waits")
