@@ -24,9 +24,9 @@ struct rundir {
 
 /*
  * Opens the directory for this daemon alone. 0, or -errno after a line in the log that says what is
- * wrong: the place, its owner or mode, another daemon's pid. take_over: another daemon is asked to
- * make room, and waited for. is_made: whoever has started the daemon has made the directory, and
- * removes it; if it does not exist, it is not made again.
+ * wrong: the place, its owner or mode, another daemon's pid. take_over: asks another daemon to make
+ * room, and waits for it. is_made: the process that started the daemon made the directory, and
+ * removes it: a directory that does not exist is not made again.
  */
 int rundir_open(struct rundir *r, bool take_over, bool is_made);
 /*
