@@ -50,7 +50,10 @@ enum ky_app_caps {
 
 /*
  * The first message of an application. pid and procname are its own statement: data, not identity.
+ * n_listed: if not 0, `listed` has all of the application's events, in the form of EVENTS, at most
+ * KY_LISTED_MAX: the daemon need not ask for them.
  */
+#define KY_LISTED_MAX 32u
 #define KY_APP_HELLO_FIELDS(F)                                                                     \
 	F(u32, version)	 /* KY_PROTO_VERSION */                                                    \
 	F(u32, abi_bits) /* 32 or 64 */                                                            \
@@ -58,7 +61,9 @@ enum ky_app_caps {
 	F(u32, pid)                                                                                \
 	F(u32, n_events)                                                                           \
 	F(str, procname)                                                                           \
-	F(u32, process) /* number in slot words, drawn by lot (abi/ring.h) */
+	F(u32, process) /* number in slot words, drawn by lot (abi/ring.h) */                      \
+	F(later_u32, n_listed)                                                                     \
+	F(later_bytes, listed)
 
 /*
  * Answers QUERY with the application's events that match the rules. `list` is n x { u32 index,

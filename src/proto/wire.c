@@ -120,6 +120,11 @@ struct ky_bytes ky_read_bytes(struct ky_reader *r)
 	return b;
 }
 
+struct ky_bytes ky_read_later_bytes(struct ky_reader *r)
+{
+	return r->pos == r->len ? (struct ky_bytes){NULL, 0} : ky_read_bytes(r);
+}
+
 void ky_msg_begin(struct ky_writer *w, uint16_t type)
 {
 	struct ky_msg_hdr hdr = {.type = type};

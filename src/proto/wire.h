@@ -9,6 +9,7 @@
  *   later_u32        likewise; 0 if the message ends before it: a sender that does not know it
  *   str              u32 length without the NUL, the bytes, a NUL; no NUL inside
  *   bytes            u32 length, the bytes
+ *   later_bytes      likewise; none if the message ends before them
  *
  * The reader never trusts a length; the first error sticks, and every later read gives zeros.
  * Decoded strings and bytes are borrowed from the message.
@@ -62,6 +63,7 @@ uint64_t ky_read_u64(struct ky_reader *r);
 int32_t ky_read_i32(struct ky_reader *r);
 const char *ky_read_str(struct ky_reader *r); /* never NULL: "" after an error */
 struct ky_bytes ky_read_bytes(struct ky_reader *r);
+struct ky_bytes ky_read_later_bytes(struct ky_reader *r);
 
 /* Starts a message of this type in w (which must be empty); ky_msg_end fills in the length. */
 void ky_msg_begin(struct ky_writer *w, uint16_t type);
@@ -91,11 +93,13 @@ int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
 #define KY_WIRE_TYPE_i32	   int32_t
 #define KY_WIRE_TYPE_str	   const char *
 #define KY_WIRE_TYPE_bytes	   struct ky_bytes
+#define KY_WIRE_TYPE_later_bytes   struct ky_bytes
 #define KY_WIRE_MEMBER(type, name) KY_WIRE_TYPE_##type name;
 #define KY_WIRE_WRITE(type, name)  ky_write_##type(w, m->name);
 #define KY_WIRE_READ(type, name)   m->name = ky_read_##type(r);
 
-#define ky_write_later_u32 ky_write_u32
+#define ky_write_later_u32   ky_write_u32
+#define ky_write_later_bytes ky_write_bytes
 
 #define KY_MSG_DECLARE(msg, TYPE, FIELDS)                                                          \
 	struct msg {                                                                               \

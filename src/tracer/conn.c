@@ -30,6 +30,8 @@
 #define SETTLED_MS	1000u
 #define SEND_TIMEOUT_MS 1000
 #define MAX_FDS		4
+/* Events whose descriptions take more are sent only on request. */
+#define LISTED_BYTES	((size_t)8 << 10)
 
 static uint8_t rx[KY_MSG_MAX];
 static uint8_t tx[KY_MSG_MAX];
@@ -369,14 +371,22 @@ static uint32_t room_caps(void)
 
 void tracer_process_name(char *name, size_t size)
 {
-	ssize_t n = ky_read_text(AT_FDCWD, "/proc/self/comm", name, size);
+	ssize_t n = 0;
+
+	if (tracer.name[0] && size >= sizeof(tracer.name)) {
+		memcpy(name, tracer.name, sizeof(tracer.name));
+		return;
+	}
+	n = ky_read_text(AT_FDCWD, "/proc/self/comm", name, size);
 
 	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
 }
 
+static uint8_t list_buf[KY_MSG_MAX - 256];
+
 static void send_hello(struct tracer_conn *conn)
 {
-	struct ky_writer w = begin_message();
+	struct ky_writer w = begin_message(), list = {.buf = list_buf, .cap = LISTED_BYTES};
 	char name[17];
 	struct ky_app_hello m = {
 		.version = KY_PROTO_VERSION,
@@ -394,6 +404,8 @@ static void send_hello(struct tracer_conn *conn)
 	if (!ky_thread_process())
 		ky_thread_set_process();
 	m.process = ky_thread_process();
+	m.n_listed = tracer_events_list(&list);
+	m.listed = (struct ky_bytes){list_buf, m.n_listed ? (uint32_t)list.len : 0};
 	conn->asked++;
 	send_tx(conn, ky_app_hello_encode(&w, &m));
 	conn->sent_left_out = 0;
@@ -634,8 +646,6 @@ void tracer_conn_begin(struct tracer_conn *conn)
 	else
 		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + LOOK_LATER_MS * 1000000u;
 }
-
-static uint8_t list_buf[KY_MSG_MAX - 256];
 
 static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 {

@@ -228,6 +228,29 @@ static bool any_rule_matches(struct ky_bytes rules, uint32_t n_rules, const stru
 	return match;
 }
 
+uint32_t tracer_events_list(struct ky_writer *list)
+{
+	uint32_t n = 0;
+
+	if (tracer.n_events > KY_LISTED_MAX)
+		return 0;
+	tracer.n_asked++;
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		const struct kymo_event *ev = tracer.events[i].ev;
+		struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch)};
+
+		if (!ev || ev->kind != KYMO_EVENT_PLAIN)
+			continue;
+		ky_desc_encode(&w, ev);
+		if (w.error)
+			return 0;
+		ky_write_u32(list, i);
+		ky_write_bytes(list, (struct ky_bytes){scratch, (uint32_t)w.len});
+		n++;
+	}
+	return list->error ? 0 : n;
+}
+
 void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *index,
 	struct ky_writer *list, uint32_t *ret_n)
 {

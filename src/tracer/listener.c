@@ -437,6 +437,7 @@ static void listen_to_daemons(void)
 	listener.tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_begin(&tracer.conns[i]);
+	tracer.name[0] = '\0';
 	while (!is_ending()) {
 		bool limit = tracer_sets_need_limit();
 		int timeout, n;
@@ -447,8 +448,6 @@ static void listen_to_daemons(void)
 		if (tracer.turned)
 			timeout = 0; /* replies are left to send */
 		wake_and_yield();
-		if (limit)
-			tracer_sets_limit();
 		begin = ky_clock_ns(CLOCK_MONOTONIC);
 		n = poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR) {
@@ -463,6 +462,9 @@ static void listen_to_daemons(void)
 			return; /* likewise */
 		if (n == 0 && timeout)
 			listener.main_ms = KY_MIN(listener.main_ms * 2, MAIN_MAX_MS);
+		/* Not at once: programs that exit within a millisecond are spared some 14 calls. */
+		if (n == 0 && timeout && limit)
+			tracer_sets_limit();
 		if (n == 0 && timeout && listener.populate_ms > 0)
 			populate();
 		tracer_take_lock();
@@ -527,9 +529,13 @@ int tracer_listener_start(bool is_alone)
 	 * linker's lock.
 	 */
 	pthread_attr_t attr;
+	const bool is_plain = is_alone && !tracer.filtered && !tracer.filtered_early;
 	pthread_t thread;
 	int r;
 
+	/* The calling thread is the main thread. /proc takes several times as long. */
+	if (!is_plain || prctl(PR_GET_NAME, tracer.name) < 0)
+		tracer.name[0] = '\0';
 	listener.populate_ms = -1;
 	listener.tid = 0;
 	listener.wake_fd = -1;
@@ -546,8 +552,7 @@ int tracer_listener_start(bool is_alone)
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
 	if (r)
 		__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELAXED);
-	else if (is_alone && !tracer.filtered && !tracer.filtered_early &&
-		 unshare_directories() < 0)
+	else if (is_plain && unshare_directories() < 0)
 		tracer_debug("the program shares its current directory with the listener");
 	pthread_attr_destroy(&attr);
 	return -r;

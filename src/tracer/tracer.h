@@ -148,6 +148,8 @@ struct tracer {
 	uint32_t turn;	   /* futex: changes whenever a waiter should check again */
 	bool turned;	   /* its waiters are not yet woken */
 	uint32_t n_starting; /* threads of ours that were created and do not run their code yet */
+	/* of the process, while a listener that it has just started connects; or "" */
+	char name[16];
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
@@ -250,6 +252,11 @@ bool tracer_is_raw_child(void);
 /* Adds an object's events. Returns how many are new to the daemons (not known from before). */
 uint32_t tracer_events_add(struct kymo_object *object);
 void tracer_events_remove(struct kymo_object *object);
+/*
+ * Appends { index, description } of all events. Returns their number; 0 if there are more than
+ * KY_LISTED_MAX, or no room for them: then `list` is not to be sent.
+ */
+uint32_t tracer_events_list(struct ky_writer *list);
 /*
  * Appends { index, description } of matching events from *index on, until `list` is full. Counts
  * them in *ret_n.

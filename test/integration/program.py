@@ -39,6 +39,16 @@ def description(name, *fields, provider="shop", level=13):
     return out
 
 
+def entries(events, indexes):
+    """Encodes the list of EVENTS and HELLO."""
+    return blob(b"".join(struct.pack("<I", i) + blob(events[i]) for i in indexes))
+
+
+def listed(*events, n=None):
+    """Returns the end of a HELLO that lists these events; n: says that there are so many."""
+    return struct.pack("<I", len(events) if n is None else n) + entries(events, range(len(events)))
+
+
 ORDER = description("order", (UINT, 8, "id"))
 ORDER_TEXT = description("order", (STRING, 0, "id"))
 EMPTY = description("empty")
@@ -114,8 +124,7 @@ class Program:
     def answer(self, number, *indexes):
         """Replies that all events, or those with these indexes, match."""
         indexes = indexes or range(len(self.events))
-        entries = b"".join(struct.pack("<I", i) + blob(self.events[i]) for i in indexes)
-        self.send(EVENTS, struct.pack("<III", number, 0, len(indexes)) + blob(entries))
+        self.send(EVENTS, struct.pack("<III", number, 0, len(indexes)) + entries(self.events, indexes))
 
     def expect_map(self):
         """

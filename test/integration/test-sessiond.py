@@ -24,7 +24,7 @@ import time
 import kymotest
 from kymotest import Skip, alive, check, consumers, equal, wait_for
 from program import (ACK, CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
-    STOP, UINT, UNMAP, Program, ask, blob, description, refused, text)
+    STOP, UINT, UNMAP, Program, ask, blob, description, listed, refused, text)
 
 F_GET_SEALS, SEALS = 1034, 1 | 2 | 4
 PATIENCE = 0.09  # seconds that a command waits for an application
@@ -344,6 +344,43 @@ def test_objects_loaded_later(k):
     program.send(NEW_EVENTS, struct.pack("<I", 2))
     equal(program.serve(), {1: 1}, "only what is new is mapped")
     program.close()
+
+
+def test_events_in_the_first_message(k):
+    """
+    A program that lists its events when it registers is not asked about them, but about those that
+    it loads later.
+    """
+    start_daemon(k)
+    make_session(k, "shop:*")
+    program = Program(k, ORDER, EMPTY, more=listed(ORDER, EMPTY))
+    program.expect(RING_SET)
+    number, mapped = program.expect_map()
+    equal(mapped, {0: 0, 1: 1}, "the identifiers")
+    equal(program.acknowledge(START), number, "set in START")
+    equal(program.expect(DONE), struct.pack("<I", 1), "DONE")
+    program.events.append(description("later"))
+    program.send(NEW_EVENTS, struct.pack("<I", 3))
+    equal(program.expect_query(), (number, 1), "a query")
+    program.answer(number)
+    equal(program.serve(), {2: 2}, "the event that was loaded later")
+    rules = k.request(command="status")["session"]["channels"][0]["rules"]
+    equal([r["matched"] for r in rules], [3], "events that match the rule")
+    program.close()
+    other = Program(k, more=listed(description("other", provider="house")))
+    equal(other.expect(DONE), struct.pack("<I", 0), "DONE if no rule matches")
+    names = [e["name"] for a in k.request(command="list-events")["applications"] for e in a["events"]]
+    equal(names, ["house:other"], "the events that the daemon knows without a question")
+    other.close()
+    events = [description(f"event{i}") for i in range(33)]
+    program = Program(k, more=listed(*events[:32]))
+    equal(len(program.serve()), 32, "as many as may be listed")
+    program.close()
+    for bad in (listed(*events), listed(ORDER, n=2), listed(ORDER)[:-1], listed(ORDER, n=0xFFFFFFFF)):
+        program = Program(k, more=bad)
+        equal(program.receive(), None, "the answer to a bad list")
+        program.close()
+    check(k.answers(), "the daemon lives")
 
 
 def test_recording(k):

@@ -11,11 +11,13 @@ import pathlib
 import re
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 
 import kymotest
 from kymotest import APPS, LIBDIR, check, check_counts, equal, need_program, wait_for, without_sanitizers
+from program import DONE, EVENTS, QUERY, Daemon, blob, text
 
 
 def own_calls(k, name):
@@ -54,7 +56,7 @@ def added_calls(k):
 @without_sanitizers
 def test_calls_without_daemon(k):
     added = added_calls(k)
-    check(sum(added.values()) <= 6, f"added system calls: {dict(added)}")
+    check(sum(added.values()) <= 7, f"added system calls: {dict(added)}")
 
 
 @without_sanitizers
@@ -62,7 +64,26 @@ def test_calls_without_session(k):
     """Four more calls: they read the state page."""
     k.start_daemon()
     added = added_calls(k)
-    check(sum(added.values()) <= 10, f"added system calls: {dict(added)}")
+    check(sum(added.values()) <= 11, f"added system calls: {dict(added)}")
+
+
+def test_events_in_the_first_message(k):
+    """A program with few events lists them when it registers: as it does on a query for all."""
+    with Daemon(k) as daemon:
+        app = k.spawn("start", "wait")
+        peer = daemon.accept()
+        size, = struct.unpack_from("<I", peer.hello, 20)
+        n, length = struct.unpack_from("<II", peer.hello, 20 + 4 + size + 1 + 4)
+        rules = b"".join(text(pattern) + struct.pack("<IiI", 0, 0, 0) for pattern in ("*", "kymo_*"))
+        peer.send(QUERY, struct.pack("<II", 0, 2) + blob(rules))
+        answer = peer.expect(EVENTS)
+        equal(struct.unpack_from("<III", answer), (0, 0, n), "query, whether more follows, number of events")
+        equal(peer.hello[-length - 4:], answer[12:], "the list of events")
+        check(n > 10 and b"start" in answer, f"{n} events")
+        peer.send(DONE, struct.pack("<I", 0))
+        k.expect(app, "ready")
+        k.finish(app)
+        peer.close()
 
 
 @without_sanitizers

@@ -500,7 +500,7 @@ static struct json_object *report_events(const struct app *a, bool brief, size_t
 	void *o;
 
 	for (uint32_t i = 0; i < a->n_events; i++) {
-		if (!a->events[i])
+		if (!a->events[i] || app_event_is_tracers(a->events[i]))
 			continue;
 		if (!may_be_listed(a, a->events[i], brief, max_listed)) {
 			++*n_left_out;

@@ -120,6 +120,15 @@ void ring_memory_close(struct ring_memory *m)
 {
 	m->rings_fd = ky_close(m->rings_fd);
 	m->consumed_fd = ky_close(m->consumed_fd);
+	m->shared_fd = ky_close(m->shared_fd);
+}
+
+int ring_memory_share(struct ring_memory *m)
+{
+	int fd = m->shared_fd < 0 ? memory_open_read_only(m->consumed_fd) : m->shared_fd;
+
+	m->shared_fd = KY_MAX(fd, -1);
+	return fd;
 }
 
 uint64_t ring_memory_in_use(const struct ring_memory *m)
@@ -137,7 +146,7 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir
 	struct ky_set_header header;
 	int ret;
 
-	*m = (struct ring_memory){-1, -1};
+	*m = RING_MEMORY_NONE;
 	ky_shm_buffers(rings, number);
 	ky_shm_positions(consumed, number);
 	fill_header(&header, g, number, uuid);
@@ -398,7 +407,7 @@ int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const ui
 {
 	int ret = check_file(dir, fds[0], files[0]);
 
-	*m = (struct ring_memory){-1, -1};
+	*m = RING_MEMORY_NONE;
 	if (!ret)
 		ret = check_file(dir, fds[1], files[1]);
 	if (!ret)

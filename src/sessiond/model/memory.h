@@ -14,13 +14,18 @@
 #include "ring/geometry.h"
 
 /*
- * Peers that may only read get a descriptor from memory_open_read_only(). The daemon does not keep
- * it.
+ * Peers that may only read get a descriptor from memory_open_read_only(). The daemon keeps it only
+ * for the programs that share a set: each of them would open it again while it starts.
  */
 struct ring_memory {
 	int rings_fd;	 /* read-write: programs and the daemon */
 	int consumed_fd; /* read-write: the consumer */
+	int shared_fd;	 /* the same, read-only; -1 before ring_memory_share() */
 };
+#define RING_MEMORY_NONE ((struct ring_memory){-1, -1, -1})
+
+/* Returns the read-only descriptor of `consumed`, which remains the memory's; or -errno. */
+int ring_memory_share(struct ring_memory *m);
 
 /*
  * Opens the same memory once more, read-only, for another process. Its holder cannot get more

@@ -64,7 +64,7 @@ static struct ring_set *ring_set_new(
 	set->room = room;
 	set->named = c->buffers == BUFFERS_THREAD;
 	set->number = env_next_number(c->session->env);
-	set->memory = (struct ring_memory){-1, -1};
+	set->memory = RING_MEMORY_NONE;
 	ky_list_init(&set->users);
 	ky_list_init(&set->group);
 	ky_list_init(&set->conflicts);

@@ -345,6 +345,17 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	post_triggers(as, index, &triggers);
 }
 
+void app_map_known(struct app_set *as)
+{
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->app->n_events; i++)
+		if (as->app->events[i])
+			map_event(as, i, &l);
+	post_map(as, &l);
+}
+
 static void unmap_unwanted(struct app_set *as, struct barrier *b)
 {
 	struct app *a = as->app;
@@ -464,6 +475,16 @@ static int take_event(struct app *a, struct ky_reader *r, struct app_set *as, st
 		refuse_event(as, index, l);
 	}
 	return 0;
+}
+
+int app_take_list(struct app *a, const struct ky_app_hello *m)
+{
+	struct ky_reader r = {.buf = m->listed.data, .len = m->listed.len};
+	int ret = m->n_listed > KY_LISTED_MAX ? -EBADMSG : 0;
+
+	for (uint32_t i = 0; i < m->n_listed && !ret; i++)
+		ret = take_event(a, &r, NULL, NULL);
+	return ret;
 }
 
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)

@@ -2,6 +2,7 @@
 /* Which events applications are asked for, and for which ring sets. */
 #include <sys/stat.h>
 
+#include "base/glob.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/message-list.h"
@@ -183,6 +184,7 @@ static struct ring_set *set_for(struct app *a, struct channel *c)
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 {
 	struct ring_set *set;
+	struct app_set *as;
 
 	if (c->domain != DOMAIN_USER || !channel_is_active(c) ||
 		!app_can_be_recorded(a, c->session))
@@ -191,10 +193,15 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 	if (!can_have_buffers(a, c))
 		return;
 	set = set_for(a, c);
-	if (set && app_set_get(a, set))
-		query_rules(a, set->number, c, b);
-	else
+	as = set ? app_set_get(a, set) : NULL;
+	if (!as) {
 		ky_msg_conn_fail(&a->conn, -ENOMEM);
+	} else if (a->listed) {
+		app_map_known(as);
+		app_set_follow(as, b);
+	} else {
+		query_rules(a, set->number, c, b);
+	}
 }
 
 /*
@@ -247,14 +254,20 @@ void apps_query_channel(struct channel *c, struct barrier *b)
 		query_channel(a, c, b);
 }
 
+static char *tracers[] = {(char *)"kymo_statedump:*", (char *)"kymo_lib:*"};
+
+bool app_event_is_tracers(const struct event_desc *d)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(tracers); i++)
+		if (ky_glob_match(tracers[i], d->name))
+			return true;
+	return false;
+}
+
 static void query_all(struct app *a, struct barrier *b)
 {
 	struct list rules;
-	/*
-	 * '*' does not match the collector's events. The tracer's own events of each application
-	 * are not worth a list.
-	 */
-	static char *tracers[] = {(char *)"kymo_statedump:*", (char *)"kymo_lib:*"};
+	/* '*' does not match the collector's events. The tracer's are not worth a list. */
 	static const struct rule all[] = {
 		{.pattern = (char *)"*", .level_type = KY_LEVEL_ALL},
 		{.pattern = (char *)"kymo_*",

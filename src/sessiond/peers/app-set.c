@@ -146,6 +146,12 @@ void app_set_start(struct app_set *as, struct barrier *b)
 	as->changed = false;
 }
 
+void app_set_follow(struct app_set *as, struct barrier *b)
+{
+	if (as->set->channel->session->state == SESSION_STARTED && (as->changed || !as->started))
+		app_set_start(as, b);
+}
+
 void app_set_stop(struct app_set *as, struct barrier *b)
 {
 	struct ky_app_stop m = {.set = as->set->number};
@@ -249,9 +255,8 @@ int app_set_send(struct app_set *as)
 {
 	struct ring_set *set = as->set;
 	struct app *a = as->app;
-	_cleanup_close_ int consumed = as->sent ? -1
-						: memory_open_read_only(set->memory.consumed_fd);
-	const int fds[] = {set->memory.rings_fd, consumed};
+	_cleanup_close_ int own = -1;
+	int fds[] = {set->memory.rings_fd, -1};
 	struct ky_app_ring_set m = {
 		.set = set->number,
 		.pool_size = set->pool_size,
@@ -260,8 +265,14 @@ int app_set_send(struct app_set *as)
 		.session = set->channel->session->number,
 	};
 
-	if (as->sent || consumed < 0)
-		return as->sent ? 0 : consumed;
+	if (as->sent)
+		return 0;
+	if (ring_set_is_own(set))
+		fds[1] = own = memory_open_read_only(set->memory.consumed_fd);
+	else
+		fds[1] = ring_memory_share(&set->memory);
+	if (fds[1] < 0)
+		return fds[1];
 	if (set->mode == KY_SET_PER_THREAD)
 		app_watch_process(a);
 	KY_GEOMETRY_COPY(&m, &set->geometry);

@@ -80,7 +80,11 @@ static void query_events(struct app *a)
 {
 	a->asks_again = false;
 	app_query_everything(a);
-	app_query_similar(a);
+	if (a->listed)
+		app_note_similar(a);
+	else
+		app_query_similar(a);
+	a->listed = false;
 }
 
 static void done_if_due(struct app *a)
@@ -112,7 +116,8 @@ static int ask_again(struct app *a)
 	if (a->n_dones >= APP_PENDING_MAX)
 		return -EDQUOT;
 	a->n_dones++;
-	a->known = a->answered = false;
+	a->known = a->listed;
+	a->answered = false;
 	a->asks_again = true;
 	done_if_due(a);
 	return 0;
@@ -147,9 +152,8 @@ static int handle_events(struct app *a, struct ky_reader *r)
 	ret = app_take_events(a, &m, as);
 	if (ret < 0 || m.more)
 		return ret;
-	if (as && as->set->channel->session->state == SESSION_STARTED &&
-		(as->changed || !as->started))
-		app_set_start(as, t->barrier);
+	if (as)
+		app_set_follow(as, t->barrier);
 	a->known |= m.query == QUERY_ALL;
 	if (m.query == QUERY_ALL)
 		app_note_similar(a);
@@ -205,6 +209,10 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	ky_debug("application %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
 	collector_registered(a->env->peers->collector, a->pid);
+	ret = app_take_list(a, &m);
+	if (ret < 0)
+		return ret;
+	a->listed = m.n_listed;
 	ret = ask_again(a);
 	app_watch_process(a); /* takes a while: the program is at work now */
 	return ret;

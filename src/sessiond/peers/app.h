@@ -54,6 +54,7 @@ struct app {
 	unsigned n_owed;       /* answers of all kinds that it owes */
 	unsigned n_dones;      /* DONEs due after them: one for HELLO and each NEW_EVENTS */
 	bool asks_again;       /* it has new events since the queries in flight */
+	bool listed;	       /* HELLO, which is being handled, has listed all of its events */
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool leaves;	       /* to register again */
@@ -191,6 +192,14 @@ void app_dump_state(struct app *a, const struct session *s, bool all, struct bar
  * meanwhile. Returns 0 or -errno; -EAGAIN if the user's time is over: the same message comes again.
  */
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as);
+/* Learns the events that HELLO lists. Returns 0 or -errno. */
+int app_take_list(struct app *a, const struct ky_app_hello *m);
+/* Maps those of the application's known events that the set's channel wants. */
+void app_map_known(struct app_set *as);
+/* Starts the set in the application if its session records; also to confirm new mappings. */
+void app_set_follow(struct app_set *as, struct barrier *b);
+/* Returns whether it is one of the tracer's own events, which each application has. */
+bool app_event_is_tracers(const struct event_desc *d);
 /* Returns whether the session may record the application. Its notices name the obstacle if not. */
 bool app_can_be_recorded(const struct app *a, struct session *s);
 /*

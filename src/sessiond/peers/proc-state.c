@@ -156,16 +156,28 @@ static bool read_zombie(pid_t pid, int *ret_status)
 	return true;
 }
 
-int proc_wait_status(int pidfd, pid_t pid)
+/* Asks the pidfd of a process that was reaped. */
+static bool ask_pidfd(int pidfd, int *ret_status)
 {
 	struct pidfd_info info = {.mask = INFO_OF_EXIT};
+
+	if (ioctl(pidfd, PIDFD_GET_INFO_OF_EXIT, &info) < 0 || !(info.mask & INFO_OF_EXIT))
+		return false;
+	*ret_status = info.exit_code;
+	return true;
+}
+
+int proc_wait_status(int pidfd, pid_t pid)
+{
 	int status;
 
+	/* Most were reaped: their parents wait for them. */
+	if (ask_pidfd(pidfd, &status))
+		return status;
 	/* After it was reaped, another process may have its number, but the pidfd refuses. */
 	if (pid > 0 && read_zombie(pid, &status) &&
 		(syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM))
 		return status;
-	if (ioctl(pidfd, PIDFD_GET_INFO_OF_EXIT, &info) == 0 && info.mask & INFO_OF_EXIT)
-		return info.exit_code;
-	return KY_ENDED_UNKNOWN;
+	/* It may have been reaped since. */
+	return ask_pidfd(pidfd, &status) ? status : KY_ENDED_UNKNOWN;
 }
