@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls without the C library's functions. A library or a program may have replaced these
- * functions, and may lock a mutex in them, or record an event. Code that records events must call
- * the kernel itself: otherwise it waits for a lock that its caller holds, or calls itself without
- * end.
+ * System calls without the C library's functions. A program may define a function `connect` or
+ * `poll`, and a preloaded library may replace them. They may do something else, lock a mutex, or
+ * record an event. Code that records events would then wait for a lock that its caller holds, or
+ * call itself without end.
  */
 #ifndef BASE_SYSTEM_CALL_H
 #define BASE_SYSTEM_CALL_H
@@ -51,6 +51,13 @@ static inline long ky_system_call(long number, long a, long b, long c, long d, l
 	return result;
 #endif
 }
+
+/* ky_call(number, arguments...): as syscall(); arguments are integers or pointers. */
+#define KY_CALL_ARG(x) ((long)(uintptr_t)(x))
+#define KY_CALL_6(number, a, b, c, d, e, f, ...)                                                   \
+	ky_system_call(number, KY_CALL_ARG(a), KY_CALL_ARG(b), KY_CALL_ARG(c), KY_CALL_ARG(d),     \
+		KY_CALL_ARG(e), KY_CALL_ARG(f))
+#define ky_call(...) KY_CALL_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 static inline pid_t ky_process_number(void)
 {

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system-call.h"
+
 #define KY_ARRAY_SIZE(a)		   (sizeof(a) / sizeof((a)[0]))
 #define KY_MIN(a, b)			   ((a) < (b) ? (a) : (b))
 #define KY_MAX(a, b)			   ((a) > (b) ? (a) : (b))
@@ -77,7 +79,7 @@ static inline void ky_cleanup_close(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
-		close(*fd);
+		ky_system_call(SYS_close, *fd, 0, 0, 0, 0, 0);
 	errno = saved;
 }
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/system-call.h"
+#include "base/sys.h"
 #include "ring/wait.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
@@ -45,7 +45,7 @@ static bool has_only_ours(void)
 {
 	unsigned ours, others;
 
-	return getpid() == (pid_t)syscall(SYS_gettid) && tracer_count_threads(&ours, &others) &&
+	return ky_process_number() == ky_thread_number() && tracer_count_threads(&ours, &others) &&
 	       ours && !others;
 }
 
@@ -58,7 +58,7 @@ static void wait_for_start(void)
 	for (int i = 0; i < STARTING && (!tracer_listener_runs() || tracer_statedump_starts());
 		i++) {
 		tracer_give_lock();
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 		tracer_take_lock();
 	}
 }
@@ -70,7 +70,7 @@ static void wait_for_end(void)
 
 	tracer_give_lock();
 	for (int i = 0; i < ENDING && tracer_count_threads(&ours, &others) && ours + others; i++)
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 	tracer_take_lock();
 }
 

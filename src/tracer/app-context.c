@@ -8,6 +8,7 @@
 
 #include <time.h>
 
+#include "base/sys.h"
 #include "proto/context.h"
 #include "tracer/tracer.h"
 
@@ -187,7 +188,7 @@ __attribute__((visibility("default"))) void kymo_app_context_remove(struct kymo_
 		__atomic_store_n(&c->context, NULL, __ATOMIC_SEQ_CST);
 	tracer_unlock(&old);
 	while (c && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST))
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 }
 
 void app_context_reset(void)

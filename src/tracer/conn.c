@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/small-file.h"
-#include "base/system-call.h"
+#include "base/sys.h"
 #include "tracer/cgroup.h"
 #include "tracer/counter.h"
 #include "tracer/statedump.h"
@@ -31,7 +31,7 @@
 #define SEND_TIMEOUT_MS 1000
 #define MAX_FDS		4
 /* Events whose descriptions take more are sent only on request. */
-#define LISTED_BYTES	((size_t)8 << 10)
+#define LISTED_BYTES ((size_t)8 << 10)
 
 static uint8_t rx[KY_MSG_MAX];
 static uint8_t tx[KY_MSG_MAX];
@@ -64,7 +64,7 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 	struct stat st;
 	uid_t outside;
 
-	return stat(conn->dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+	return ky_sys_stat(conn->dir, &st) == 0 && S_ISDIR(st.st_mode) &&
 	       st.st_uid == TRACER_OVERFLOW_UID && !(st.st_mode & 022) &&
 	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) &&
 				     !tracer_user_outside(TRACER_OVERFLOW_UID, &outside)));
@@ -101,7 +101,7 @@ struct tracer_fd tracer_fd_adopt(int fd, mode_t type)
 {
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
+	if (fd < 0 || ky_sys_fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
 		return (struct tracer_fd){.fd = ky_close(fd)};
 	return (struct tracer_fd){.fd = fd, .apart = own_table, .dev = st.st_dev, .ino = st.st_ino};
 }
@@ -117,13 +117,13 @@ bool tracer_fd_is_ours(const struct tracer_fd *f)
 
 	if (own_table || f->apart || f->fd < 0)
 		return own_table && f->fd >= 0;
-	return fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+	return ky_sys_fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
 void tracer_fd_drop(struct tracer_fd *f)
 {
 	if (tracer_fd_is_ours(f))
-		close(f->fd);
+		ky_sys_close(f->fd);
 	f->fd = -1;
 }
 
@@ -163,7 +163,7 @@ static int open_state(const struct tracer_conn *conn)
 
 	if (!conn->dir[0] || !path_of(conn, KY_RUN_STATE, path, sizeof(path)))
 		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return ky_sys_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
 /* Reads the state page. Closes fd. */
@@ -172,9 +172,9 @@ static bool read_state(const struct tracer_conn *conn, int fd, struct ky_state *
 	struct stat st;
 	ssize_t n = -1;
 
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(conn, st.st_uid))
-		n = pread(fd, ret_state, sizeof(*ret_state), 0);
-	close(fd);
+	if (ky_sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(conn, st.st_uid))
+		n = ky_sys_pread(fd, ret_state, sizeof(*ret_state), 0);
+	ky_sys_close(fd);
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
 }
 
@@ -195,8 +195,8 @@ static int find_rundir(const struct tracer_conn *conn)
 	struct stat st;
 
 	errno = ENOENT;
-	if ((path_of(conn, KY_RUN_WAKE, path, sizeof(path)) && stat(path, &st) == 0) ||
-		(path_of(conn, KY_RUN_APP, path, sizeof(path)) && stat(path, &st) == 0))
+	if ((path_of(conn, KY_RUN_WAKE, path, sizeof(path)) && ky_sys_stat(path, &st) == 0) ||
+		(path_of(conn, KY_RUN_APP, path, sizeof(path)) && ky_sys_stat(path, &st) == 0))
 		return 0;
 	return -errno;
 }
@@ -207,7 +207,7 @@ static bool has_socket(const struct tracer_conn *conn)
 	char path[128];
 
 	return conn->dir[0] && path_of(conn, KY_RUN_APP, path, sizeof(path)) &&
-	       access(path, W_OK) == 0;
+	       ky_sys_access(path, W_OK) == 0;
 }
 
 bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progress)
@@ -246,7 +246,7 @@ bool tracer_conn_is_cut_off(const struct tracer_conn *conn)
 
 	if (conn->wake.fd < 0 || !path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
 		return false;
-	if (stat(path, &st) < 0)
+	if (ky_sys_stat(path, &st) < 0)
 		return errno == ENOENT;
 	return st.st_dev != conn->wake.dev || st.st_ino != conn->wake.ino;
 }
@@ -287,7 +287,7 @@ static int send_tx(struct tracer_conn *conn, int len)
 	if (!tracer_fd_is_ours(&conn->socket))
 		return -ENOTCONN;
 	while (len > 0) {
-		n = send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = ky_sys_send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n == len)
 			return 0;
 		r = n < 0 ? -errno : -EPROTO; /* a filter pretends that it was sent */
@@ -296,13 +296,14 @@ static int send_tx(struct tracer_conn *conn, int len)
 		if (r != -EAGAIN)
 			break;
 		tracer_give_lock();
-		ready = poll(&p, 1, SEND_TIMEOUT_MS);
+		ready = ky_sys_poll(&p, 1, SEND_TIMEOUT_MS);
 		tracer_take_lock();
 		if (ready <= 0)
 			break;
 	}
 	tracer_debug("%s: connection given up: %d", conn->dir, -r);
-	shutdown(conn->socket.fd, SHUT_RDWR); /* the listener sees the hang-up and closes it */
+	ky_sys_shutdown(
+		conn->socket.fd, SHUT_RDWR); /* the listener sees the hang-up and closes it */
 	return r;
 }
 
@@ -358,11 +359,11 @@ static uint32_t room_caps(void)
 {
 	struct rlimit space, locked;
 
-	if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur <= SMALL_SPACE)
+	if (ky_sys_getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur <= SMALL_SPACE)
 		return KY_CAP_FIXED;
 	if (!tracer.spare_mappings)
 		return 0;
-	if (!tracer.may_lock || tracer.filtered || getrlimit(RLIMIT_MEMLOCK, &locked) < 0)
+	if (!tracer.may_lock || tracer.filtered || ky_sys_getrlimit(RLIMIT_MEMLOCK, &locked) < 0)
 		return KY_CAP_FIXED;
 	if (locked.rlim_cur == RLIM_INFINITY || may_exceed(locked.rlim_cur))
 		return KY_CAP_FIXED | (tracer_memory_max() > ROOMY_GROUP ? KY_CAP_ROOMY : 0);
@@ -395,7 +396,7 @@ static void send_hello(struct tracer_conn *conn)
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
 			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP |
 			KY_CAP_TRIGGERS | room_caps(),
-		.pid = (uint32_t)getpid(),
+		.pid = (uint32_t)ky_process_number(),
 		.n_events = tracer.n_events,
 		.procname = name,
 	};
@@ -516,16 +517,17 @@ static int connect_app(struct tracer_conn *conn)
 
 	if (!path_of(conn, KY_RUN_APP, sun.sun_path, sizeof(sun.sun_path)))
 		return -ENAMETOOLONG;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = ky_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+	if (ky_sys_connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
 		int r = -errno;
 
 		ky_close(fd);
 		return r;
 	}
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || !trusted(conn, cred.uid)) {
+	if (ky_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
+		!trusted(conn, cred.uid)) {
 		ky_close(fd);
 		return -EPERM;
 	}
@@ -556,8 +558,8 @@ static void open_wake(struct tracer_conn *conn)
 	tracer_fd_drop(&conn->wake);
 	if (!path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
 		return;
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !trusted(conn, st.st_uid)))
+	fd = ky_sys_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && (ky_sys_fstat(fd, &st) < 0 || !trusted(conn, st.st_uid)))
 		fd = ky_close(fd);
 	conn->wake = tracer_fd_adopt(fd, S_IFIFO);
 }
@@ -821,7 +823,7 @@ bool tracer_conn_receive(struct tracer_conn *conn)
 		.msg_controllen = sizeof(control.buf)};
 	int fds[MAX_FDS], n_fds, type;
 	struct ky_reader r;
-	ssize_t n = recvmsg(conn->socket.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t n = ky_sys_recvmsg(conn->socket.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;

@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "base/system-call.h"
+#include "base/sys.h"
 #include "tracer/app-context.h"
 #include "tracer/counter.h"
 #include "tracer/tracer.h"
@@ -145,7 +145,7 @@ static int find_file(const char *path, struct stat *ret)
 	return (int)ky_system_call(
 		SYS_newfstatat, AT_FDCWD, (long)(uintptr_t)path, (long)(uintptr_t)ret, 0, 0, 0);
 #else
-	return stat(path, ret);
+	return ky_sys_stat(path, ret);
 #endif
 }
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "base/system-call.h"
+#include "base/sys.h"
 #include "proto/context.h"
 #include "tracer/counter-page.h"
 #include "tracer/tracer.h"
@@ -130,11 +130,11 @@ static int open_noted(uint32_t number)
  */
 static int move_up(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_LOW);
+	int high = ky_sys_fcntl(fd, F_DUPFD_CLOEXEC, FD_LOW);
 
 	if (high < 0)
 		return fd;
-	close(fd);
+	ky_sys_close(fd);
 	return high;
 }
 
@@ -155,7 +155,7 @@ static uint64_t read_pmc(uint32_t n)
  */
 static bool can_read_pmc(void)
 {
-	return tracer.has_rseq && access("/sys/bus/event_source/devices/cpu_atom", F_OK) < 0;
+	return tracer.has_rseq && ky_sys_access("/sys/bus/event_source/devices/cpu_atom", F_OK) < 0;
 }
 #else
 static uint64_t read_pmc(uint32_t n)
@@ -199,7 +199,7 @@ static void open_counter(struct slot *s, uint32_t number)
 	if (fd >= 0)
 		fd = move_up(fd);
 	/* 0: the application has closed its standard input, and may need the number. */
-	if (fd <= 0 || ioctl(fd, PERF_EVENT_IOC_ID, &s->id[number]) < 0) {
+	if (fd <= 0 || ky_sys_ioctl(fd, PERF_EVENT_IOC_ID, &s->id[number]) < 0) {
 		ky_close(fd);
 		return;
 	}
@@ -281,7 +281,7 @@ static void give_back(struct slot *s)
 		if (s->page[i])
 			munmap(s->page[i], (size_t)sysconf(_SC_PAGESIZE));
 		if (s->fd[i] > 0 && ask_kernel(s, i, &unused))
-			close(s->fd[i]);
+			ky_sys_close(s->fd[i]);
 		s->page[i] = NULL;
 		s->fd[i] = 0;
 	}

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/small-file.h"
+#include "base/sys.h"
 #include "tracer/tracer.h"
 
 #define SETXID	   33
@@ -49,7 +50,7 @@ static bool get_capabilities(pid_t pid, struct capabilities *ret)
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, pid};
 
 	memset(ret, 0, sizeof(*ret));
-	return syscall(SYS_capget, &head, ret->data) == 0;
+	return ky_call(SYS_capget, &head, ret->data) == 0;
 }
 
 static bool are_equal(const struct capabilities *a, const struct capabilities *b)
@@ -63,9 +64,9 @@ static bool take_from_main(struct capabilities *ret)
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct capabilities own;
 
-	if (!get_capabilities(getpid(), ret) || !get_capabilities(0, &own))
+	if (!get_capabilities(ky_process_number(), ret) || !get_capabilities(0, &own))
 		return false;
-	return are_equal(ret, &own) || syscall(SYS_capset, &head, ret->data) == 0;
+	return are_equal(ret, &own) || ky_call(SYS_capset, &head, ret->data) == 0;
 }
 
 /*
@@ -92,12 +93,12 @@ static bool await_main(void)
 	const struct timespec nap = {0, NAP_NS};
 	char ours[USERS_SIZE], mains[USERS_SIZE];
 
-	if (!get_users((pid_t)syscall(SYS_gettid), ours))
+	if (!get_users(ky_thread_number(), ours))
 		return false;
-	for (int i = 0; i < NAPS && get_users(getpid(), mains); i++) {
+	for (int i = 0; i < NAPS && get_users(ky_process_number(), mains); i++) {
 		if (!strcmp(ours, mains))
 			return true;
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 	}
 	return false;
 }
@@ -112,13 +113,13 @@ static void follow_setxid(int signal, siginfo_t *info, void *context)
 		setxid_of_libc(signal, info, context);
 		return;
 	}
-	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+	ky_sys_prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
 	setxid_of_libc(signal, info, context);
-	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+	ky_sys_prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
 	if (get_capabilities(0, &after) && are_equal(&before, &after))
 		return;
 	if (!await_main() || !take_from_main(&before))
-		syscall(SYS_capset, &head, none.data); /* keep none that main may have lost */
+		ky_call(SYS_capset, &head, none.data); /* keep none that main may have lost */
 }
 
 static void on_setxid(int signal, siginfo_t *info, void *context)
@@ -127,7 +128,7 @@ static void on_setxid(int signal, siginfo_t *info, void *context)
 	char users[USERS_SIZE];
 
 	if (follows && (tracer.filtered_early || !tracer_is_filtered()) &&
-		get_users(getpid(), users))
+		get_users(ky_process_number(), users))
 		follow_setxid(signal, info, context);
 	else
 		setxid_of_libc(signal, info, context);
@@ -142,10 +143,10 @@ void tracer_follow_main(void)
 		return;
 	follows = true;
 	if (setxid_of_libc ||
-		syscall(SYS_rt_sigaction, SETXID, NULL, &action, sizeof(action.mask)) < 0 ||
+		ky_call(SYS_rt_sigaction, SETXID, NULL, &action, sizeof(action.mask)) < 0 ||
 		!(action.flags & SA_SIGINFO) || action.handler == on_setxid)
 		return;
 	setxid_of_libc = action.handler;
 	action.handler = on_setxid;
-	syscall(SYS_rt_sigaction, SETXID, &action, NULL, sizeof(action.mask));
+	ky_call(SYS_rt_sigaction, SETXID, &action, NULL, sizeof(action.mask));
 }

@@ -15,6 +15,7 @@
  */
 #include <sys/mman.h>
 
+#include "base/sys.h"
 #include "ring/wait.h"
 #include "tracer/context.h"
 #include "tracer/statedump.h"
@@ -56,7 +57,7 @@ static void wait_for_starting_threads(void)
 		return;
 	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&tracer.n_starting, __ATOMIC_ACQUIRE);
 		i++)
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 }
 
 static void before_fork(void)

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "base/rundir.h"
+#include "base/sys.h"
 #include "ring/wait.h"
 #include "tracer/context.h"
 #include "tracer/state.h"
@@ -38,7 +39,7 @@ void tracer_debug(const char *fmt, ...)
 	if (!tracer.debug)
 		return;
 	va_start(ap, fmt);
-	dprintf(STDERR_FILENO, "libkymo[%d]: ", (int)getpid());
+	dprintf(STDERR_FILENO, "libkymo[%d]: ", (int)ky_process_number());
 	vdprintf(STDERR_FILENO, fmt, ap);
 	dprintf(STDERR_FILENO, "\n");
 	va_end(ap);
@@ -89,7 +90,7 @@ static void init_rings(void)
 {
 	ky_writer_init();
 	tracer.has_rseq = ky_writer_has_rseq() &&
-			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
+			  ky_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
 				  0) == 0;
 }
 
@@ -243,7 +244,7 @@ static void register_locked(struct kymo_object *object)
 
 bool tracer_is_filtered(void)
 {
-	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+	return ky_sys_prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
 }
 
 bool tracer_may_be_killed(void)
@@ -278,7 +279,7 @@ void tracer_give_lock(void)
 	tracer.turned = false;
 	pthread_mutex_unlock(&tracer.lock);
 	if (turned)
-		syscall(SYS_futex, &tracer.turn, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+		ky_call(SYS_futex, &tracer.turn, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 void tracer_lock(sigset_t *ret_old)

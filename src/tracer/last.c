@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/small-file.h"
+#include "base/sys.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
@@ -45,20 +46,20 @@ struct entry {
 bool tracer_count_threads(unsigned *ret_ours, unsigned *ret_others)
 {
 	char buf[4096] __attribute__((aligned(8)));
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	pid_t self = (pid_t)syscall(SYS_gettid);
+	int fd = ky_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t self = ky_thread_number();
 	bool saw_main = false;
 	long n = -1;
 
 	*ret_ours = *ret_others = 0;
-	while (fd >= 0 && (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+	while (fd >= 0 && (n = ky_call(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
 		for (long at = 0; at < n;) {
 			const struct entry *e = (const struct entry *)(buf + at);
 			pid_t id = (pid_t)strtol(e->name, NULL, 10);
 
 			at += e->len;
-			saw_main |= id == getpid();
-			if (!id || id == self || id == getpid())
+			saw_main |= id == ky_process_number();
+			if (!id || id == self || id == ky_process_number())
 				continue;
 			if (tracer_listener_is(id) || tracer_statedump_is(id))
 				++*ret_ours;
@@ -97,7 +98,7 @@ static bool end_ours_first(void)
 		return false;
 	end_ours();
 	for (int i = 0; i < PATIENCE && tracer_listener_exists(); i++)
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 	return true;
 }
 
@@ -107,14 +108,14 @@ static void *wait_for_others(void *arg)
 	unsigned ours, others;
 	bool sees;
 
-	prctl(PR_SET_NAME, "kymo-last");
+	ky_sys_prctl(PR_SET_NAME, "kymo-last");
 	tracer_follow_main();
 	while ((sees = tracer_count_threads(&ours, &others)) && ours + others) {
 		if (!others) {
 			end_ours();
 			nap.tv_nsec = NAP_MIN_NS;
 		}
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 		nap.tv_nsec = KY_MIN(nap.tv_nsec * 2, NAP_MAX_NS);
 	}
 	loader.alone = !sees && !end_ours_first();
@@ -134,9 +135,9 @@ static void on_main_end(void *unused)
 		tracer.filtered = tracer_has_become_filtered();
 	loader.alone = tracer.filtered && tracer_filter_kills();
 	if (!loader.alone) {
-		self = (pid_t)syscall(SYS_gettid);
-		loader.alone = self <= 0 || getpid() <= 0; /* a filter makes them fail */
-		if (!loader.alone && getpid() != self)
+		self = ky_thread_number();
+		loader.alone = self <= 0 || ky_process_number() <= 0; /* a filter makes them fail */
+		if (!loader.alone && ky_process_number() != self)
 			return;
 	}
 	loader.called_exit = true;
@@ -182,7 +183,7 @@ static bool read_main(char *ret_state, int *ret_status)
 	enum { STATUS = 49 }; /* fields between the two */
 	char path[48], buf[1024], *p;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)ky_process_number());
 	ky_read_text(AT_FDCWD, path, buf, sizeof(buf));
 	p = strrchr(buf, ')');
 	if (!p || sscanf(p + 1, " %c", ret_state) != 1)
@@ -243,9 +244,9 @@ _Noreturn void tracer_last_end_as_main(void)
 	if (!loader.outlived && !loader.called_exit && read_main(&state, &status) &&
 		(status & 0x7f)) {
 		sigaction(status & 0x7f, &sa, NULL);
-		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), status & 0x7f);
+		ky_call(SYS_tgkill, ky_process_number(), ky_thread_number(), status & 0x7f);
 		pthread_sigmask(SIG_SETMASK, &none, NULL);
 	}
 	for (;;)
-		syscall(SYS_exit, status >> 8 & 0xff);
+		ky_call(SYS_exit, status >> 8 & 0xff);
 }

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/small-file.h"
-#include "base/system-call.h"
+#include "base/sys.h"
 #include "ring/wait.h"
 #include "tracer/locks.h"
 #include "tracer/statedump.h"
@@ -76,7 +76,7 @@ static int first_number(void)
 {
 	struct rlimit limit;
 
-	return __tsan_init && getrlimit(RLIMIT_NOFILE, &limit) == 0
+	return __tsan_init && ky_sys_getrlimit(RLIMIT_NOFILE, &limit) == 0
 		       ? (int)KY_MIN(limit.rlim_cur / 2, (rlim_t)512)
 		       : STDERR_FILENO + 1;
 }
@@ -87,10 +87,10 @@ static int open_wake_fd(void)
 	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
 	int first = -1, least = KY_MAX(first_number(), STDERR_FILENO + 1), fd;
 
-	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
+	if (ky_call(SYS_rt_sigprocmask, SIG_BLOCK, &signals, NULL, sizeof(signals)) < 0)
 		return -1;
 	do {
-		fd = (int)syscall(
+		fd = (int)ky_call(
 			SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
 		first = first < 0 ? fd : first;
 	} while (fd >= 0 && fd < least - 1);
@@ -105,12 +105,12 @@ static int open_wake_fd(void)
  */
 static int own_descriptors(void)
 {
-	if (syscall(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+	if (ky_call(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return -1;
 	tracer_fd_own_table();
 	if (tracer.debug) {
-		close(STDIN_FILENO);
-		close(STDOUT_FILENO);
+		ky_sys_close(STDIN_FILENO);
+		ky_sys_close(STDOUT_FILENO);
 	}
 	return open_wake_fd();
 }
@@ -160,7 +160,7 @@ void tracer_listener_wake(void)
 {
 	if (!listener.tid || listener.wake_fd < 0 || !listener_lives())
 		return; /* it sends everything when it connects, or checks by itself */
-	if (syscall(SYS_tgkill, getpid(), listener.tid, WAKE_SIGNAL) < 0)
+	if (ky_call(SYS_tgkill, ky_process_number(), listener.tid, WAKE_SIGNAL) < 0)
 		tracer_debug("the listener was not woken");
 }
 
@@ -292,7 +292,7 @@ static bool is_poll_limited(void)
 {
 	struct rlimit lim;
 
-	return getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < N_POLL;
+	return ky_sys_getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < N_POLL;
 }
 
 static void serve_conn(struct tracer_conn *c, short revents)
@@ -367,7 +367,7 @@ static bool may_become_again(uid_t uid)
 	uid_t real, effective, saved;
 
 	return tracer.may_follow && (tracer.filtered_early || !tracer.filtered) &&
-	       getresuid(&real, &effective, &saved) == 0 && (real == uid || saved == uid);
+	       ky_sys_getresuid(&real, &effective, &saved) == 0 && (real == uid || saved == uid);
 }
 
 /*
@@ -411,7 +411,7 @@ static void wake_and_yield(void)
 
 	tracer_give_lock();
 	if (yields)
-		sched_yield();
+		ky_sys_sched_yield();
 }
 
 static bool is_ending(void)
@@ -426,7 +426,7 @@ static void listen_to_daemons(void)
 	int wake_fd;
 
 	tracer_fork_mark_home();
-	prctl(PR_SET_NAME, "kymo-listener");
+	ky_sys_prctl(PR_SET_NAME, "kymo-listener");
 	tracer_follow_main();
 	ky_wait_forbid();
 	own_directories();
@@ -434,7 +434,7 @@ static void listen_to_daemons(void)
 	tracer_take_lock();
 	tracer.uid = ky_effective_user(); /* the parent's listener may not have noticed a change */
 	listener.wake_fd = wake_fd;
-	listener.tid = (pid_t)syscall(SYS_gettid);
+	listener.tid = ky_thread_number();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_begin(&tracer.conns[i]);
 	tracer.name[0] = '\0';
@@ -449,7 +449,7 @@ static void listen_to_daemons(void)
 			timeout = 0; /* replies are left to send */
 		wake_and_yield();
 		begin = ky_clock_ns(CLOCK_MONOTONIC);
-		n = poll(p, N_POLL, timeout);
+		n = ky_sys_poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR) {
 			/* A filter installed after the last look: as if it had killed us. */
 			tracer.filtered |= errno != EINVAL || !is_poll_limited();
@@ -470,7 +470,8 @@ static void listen_to_daemons(void)
 		tracer_take_lock();
 		if (!is_ending())
 			look_for_user();
-		if (n > 0 && p[WAKE].revents && read(listener.wake_fd, infos, sizeof(infos)) <= 0)
+		if (n > 0 && p[WAKE].revents &&
+			ky_sys_read(listener.wake_fd, infos, sizeof(infos)) <= 0)
 			listener.wake_fd = -1;
 		report_triggers();
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
@@ -492,7 +493,7 @@ static void *listen_loop(void *arg)
 		listen_to_daemons();
 	/* else already: nobody has waited for the listener, and main may be being killed */
 	for (int i = 0; i < MAIN_MIN_MS && tracer.filtered && !look_for_main(); i++)
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 	if (look_for_main())
 		tracer_last_end_as_main();
 	/*
@@ -500,7 +501,7 @@ static void *listen_loop(void *arg)
 	 * process.
 	 */
 	if (tracer.filtered)
-		syscall(SYS_exit, 0);
+		ky_call(SYS_exit, 0);
 	return arg;
 }
 
@@ -534,7 +535,7 @@ int tracer_listener_start(bool is_alone)
 	int r;
 
 	/* The calling thread is the main thread. /proc takes several times as long. */
-	if (!is_plain || prctl(PR_GET_NAME, tracer.name) < 0)
+	if (!is_plain || ky_sys_prctl(PR_GET_NAME, tracer.name) < 0)
 		tracer.name[0] = '\0';
 	listener.populate_ms = -1;
 	listener.tid = 0;
@@ -569,7 +570,7 @@ static void wait_turn(uint32_t turn, uint64_t ns)
 {
 	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
-	syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &t, NULL, 0);
+	ky_call(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &t, NULL, 0);
 }
 
 void tracer_wait_written(void)

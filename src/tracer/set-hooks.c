@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/sys.h"
 #include "tracer/context.h"
 #include "tracer/filter.h"
 #include "tracer/sets.h"
@@ -321,7 +322,7 @@ bool tracer_set_quiesce(struct tracer_set *s)
 	const struct timespec nap = {0, 100000};
 
 	if (tracer.has_rseq &&
-		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) < 0)
+		ky_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) < 0)
 		return false; /* a seccomp filter has forbidden it meanwhile */
 	for (int i = 0; __atomic_load_n(&s->set.users, __ATOMIC_SEQ_CST); i++) {
 		if (i == 1000)
@@ -331,7 +332,7 @@ bool tracer_set_quiesce(struct tracer_set *s)
 		 * thread changes sets.
 		 */
 		tracer_give_lock();
-		nanosleep(&nap, NULL);
+		ky_sys_nanosleep(&nap);
 		tracer_take_lock();
 	}
 	return true;

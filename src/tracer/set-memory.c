@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/sys.h"
 #include "ring/slots.h"
 #include "tracer/sets.h"
 
@@ -30,7 +31,7 @@ static bool is_too_much(uint64_t size)
 {
 	struct rlimit space;
 
-	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+	return ky_sys_getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
 	       (size > space.rlim_cur / SPACE_PART || space.rlim_cur < SPACE_MIN);
 }
 
@@ -41,7 +42,7 @@ static int check_size(int fd, uint64_t size)
 
 	if (is_too_much(size))
 		return -ENOMEM;
-	if (fstat(fd, &st) < 0)
+	if (ky_sys_fstat(fd, &st) < 0)
 		return -errno;
 	return size > SIZE_MAX || st.st_size < 0 || (uint64_t)st.st_size < size ? -EINVAL : 0;
 }
@@ -123,7 +124,7 @@ int tracer_set_mmap(struct tracer_set *s, int rings_fd, int consumed_fd)
 	} else if (!s->in_parts) {
 		ky_parts_set_whole(&set->parts, set->base);
 	} else {
-		s->rings = tracer_fd_adopt(fcntl(rings_fd, F_DUPFD_CLOEXEC, 0), S_IFREG);
+		s->rings = tracer_fd_adopt(ky_sys_fcntl(rings_fd, F_DUPFD_CLOEXEC, 0), S_IFREG);
 		ret = map_slot(s, 0);
 	}
 	if (ret < 0)

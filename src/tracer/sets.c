@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "base/sys.h"
 #include "ring/slots.h"
 #include "tracer/cgroup.h"
 #include "tracer/context.h"
@@ -144,7 +145,7 @@ int tracer_set_add(
 		return -EBADMSG;
 	if (!msg->set || (s && !is_orphan(s)))
 		return -EEXIST;
-	if (fstat(rings_fd, &st) < 0)
+	if (ky_sys_fstat(rings_fd, &st) < 0)
 		return -errno;
 	if (confirm(s, &geo, &st, msg->session))
 		return 0;

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/sys.h"
 #include "base/util.h"
 
 /* glibc's upper end of the main thread's stack. */
@@ -33,7 +34,7 @@ static void find_main_stack(void)
 	if (!&__libc_stack_end)
 		return;
 	top = (uintptr_t)__libc_stack_end;
-	if (getrlimit(RLIMIT_STACK, &limit) == 0)
+	if (ky_sys_getrlimit(RLIMIT_STACK, &limit) == 0)
 		size = (uintptr_t)KY_MIN((rlim_t)size, limit.rlim_cur);
 	mine.begin = top > size ? top - size : 0;
 	mine.end = top;
@@ -54,12 +55,12 @@ static bool parse_range(const char *line, uintptr_t *ret_begin, uintptr_t *ret_e
 /* Finds the mapping that contains an address. */
 static void find_mapping(uintptr_t address, uintptr_t *ret_begin, uintptr_t *ret_end)
 {
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = ky_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	size_t have = 0;
 	char buf[512];
 	ssize_t n;
 
-	while (fd >= 0 && (n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+	while (fd >= 0 && (n = ky_sys_read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
 		uintptr_t begin = 0, end = 0;
 		char *line = buf, *newline;
 
@@ -91,7 +92,7 @@ static __attribute__((cold, noinline)) void find_stack(void)
 	int saved = errno;
 
 	mine.looked = true;
-	if (syscall(SYS_gettid) == getpid()) {
+	if (ky_thread_number() == ky_process_number()) {
 		find_main_stack();
 	} else {
 		find_mapping(thread, &mine.begin, &mine.end);

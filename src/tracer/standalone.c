@@ -24,6 +24,7 @@
 
 #include "abi/state.h"
 #include "base/paths.h"
+#include "base/sys.h"
 #include "tracer/tracer.h"
 
 #define VARIABLE "KYMO_STANDALONE"
@@ -61,8 +62,9 @@ static void report_untraced(const char *dir, const char *why)
 	int n = snprintf(
 		line, sizeof(line), "kymo: not traced into %.3500s (" VARIABLE "): %s\n", dir, why);
 
-	if (poll(&to, 1, 0) <= 0 || !(to.revents & POLLOUT) ||
-		write(STDERR_FILENO, line, (size_t)n) >= 0 || (errno != EPIPE && errno != EFBIG))
+	if (ky_sys_poll(&to, 1, 0) <= 0 || !(to.revents & POLLOUT) ||
+		ky_sys_write(STDERR_FILENO, line, (size_t)n) >= 0 ||
+		(errno != EPIPE && errno != EFBIG))
 		return;
 	sigemptyset(&raised);
 	sigaddset(&raised, errno == EPIPE ? SIGPIPE : SIGXFSZ);
@@ -109,7 +111,7 @@ static bool find_companion(const char *trace, struct tracer_conn *conn)
 
 	snprintf(link, sizeof(link), "%s/" KY_RUN_LINK, trace);
 	tracer_conn_init(conn, "");
-	n = readlink(link, conn->dir, sizeof(conn->dir));
+	n = ky_sys_readlink(link, conn->dir, sizeof(conn->dir));
 	if (n > 0 && (size_t)n < sizeof(conn->dir) && conn->dir[0] == '/') {
 		conn->dir[n] = '\0';
 		if (tracer_conn_state(conn, &state) && state.n_active)
@@ -143,11 +145,11 @@ static bool find_program(void)
 	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(beside); i++) {
 		snprintf(program, sizeof(program), "%.*s/%s/kymo", (int)(slash - self), self,
 			beside[i]);
-		if (access(program, X_OK) == 0)
+		if (ky_sys_access(program, X_OK) == 0)
 			return true;
 	}
 	strcpy(program, KYMO_BINDIR "/kymo");
-	return access(program, X_OK) == 0;
+	return ky_sys_access(program, X_OK) == 0;
 }
 
 static bool is_for_programs(const char *variable)
@@ -182,7 +184,7 @@ static int become_launcher(void *arg)
 {
 	const struct launcher *l = arg;
 
-	execve(l->argv[0], l->argv, l->envp);
+	ky_sys_execve(l->argv[0], l->argv, l->envp);
 	return CANNOT_EXEC;
 }
 
@@ -196,12 +198,12 @@ static int run_launcher(void *arg)
 		become_launcher, l->stack + sizeof(l->stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
 
 	for (int waited = 0; pid > 0 && waited < READY_MS; waited++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
+		if (ky_sys_waitpid(pid, &status, WNOHANG) == pid)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
-		nanosleep(&ms, NULL);
+		ky_sys_nanosleep(&ms);
 	}
-	if (pid > 0 && kill(pid, SIGKILL) == 0) /* it waits for a reader of its message */
-		waitpid(pid, &status, 0);
+	if (pid > 0 && ky_sys_kill(pid, SIGKILL) == 0) /* it waits for a reader of its message */
+		ky_sys_waitpid(pid, &status, 0);
 	return NOT_READY;
 }
 
@@ -223,7 +225,7 @@ static bool spawn_companion(const char *trace, char *const *argv)
 	if (l && l->envp)
 		pid = clone(run_launcher, l->parent_stack + sizeof(l->parent_stack),
 			CLONE_VM | CLONE_VFORK, l);
-	if (pid > 0 && waitpid(pid, &status, __WALL) == pid)
+	if (pid > 0 && ky_sys_waitpid(pid, &status, __WALL) == pid)
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 	if (status == NOT_READY)
 		report_untraced(

@@ -16,6 +16,7 @@
 #include <link.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "tracer/notes.h"
 #include "tracer/dispatch.h"
 #include "tracer/statedump.h"
@@ -257,7 +258,7 @@ void tracer_self_before_fork(void)
 			return;
 		}
 		tracer_give_lock();
-		nanosleep(&ms, NULL);
+		ky_sys_nanosleep(&ms);
 		tracer_take_lock();
 	}
 }
@@ -301,10 +302,10 @@ static void find_path(const char *name, char *path, size_t size)
 		snprintf(path, size, "[vdso]");
 		return;
 	}
-	fd = open(file, O_PATH | O_CLOEXEC);
+	fd = ky_sys_open(file, O_PATH | O_CLOEXEC);
 	if (fd >= 0) {
 		snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
-		n = readlink(link, path, size - 1);
+		n = ky_sys_readlink(link, path, size - 1);
 	}
 	ky_close(fd);
 	if (n > 0)
@@ -325,14 +326,14 @@ static bool read_debug_link(int fd, char name[LINK_NAME_MAX], uint32_t *ret_crc)
 	ssize_t n, n_names;
 	size_t len;
 
-	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
+	if (ky_sys_pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
 		h.e_shentsize != sizeof(sections[0]) || h.e_shnum > SECTIONS_MAX ||
 		h.e_shstrndx >= h.e_shnum)
 		return false;
 	n = (ssize_t)(h.e_shnum * sizeof(sections[0]));
-	if (pread(fd, sections, (size_t)n, (off_t)h.e_shoff) != n)
+	if (ky_sys_pread(fd, sections, (size_t)n, (off_t)h.e_shoff) != n)
 		return false;
-	n_names = pread(fd, names, KY_MIN(sections[h.e_shstrndx].sh_size, sizeof(names) - 1),
+	n_names = ky_sys_pread(fd, names, KY_MIN(sections[h.e_shstrndx].sh_size, sizeof(names) - 1),
 		(off_t)sections[h.e_shstrndx].sh_offset);
 	if (n_names <= 0)
 		return false;
@@ -341,7 +342,7 @@ static bool read_debug_link(int fd, char name[LINK_NAME_MAX], uint32_t *ret_crc)
 		if (sections[i].sh_name >= (size_t)n_names ||
 			strcmp(names + sections[i].sh_name, ".gnu_debuglink"))
 			continue;
-		n = pread(fd, text, KY_MIN(sections[i].sh_size, sizeof(text)),
+		n = ky_sys_pread(fd, text, KY_MIN(sections[i].sh_size, sizeof(text)),
 			(off_t)sections[i].sh_offset);
 		len = n > 0 ? strnlen(text, (size_t)n) : 0;
 		if (!len || len >= LINK_NAME_MAX || ky_align_up(len + 1, 4) + 4 > (size_t)n)
@@ -355,7 +356,7 @@ static bool read_debug_link(int fd, char name[LINK_NAME_MAX], uint32_t *ret_crc)
 
 static bool find_debug_link(const char *path, char name[LINK_NAME_MAX], uint32_t *ret_crc)
 {
-	int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	int fd = path[0] == '/' ? ky_sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	bool found = fd >= 0 && read_debug_link(fd, name, ret_crc);
 
 	ky_close(fd);

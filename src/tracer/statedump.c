@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/sys.h"
 #include "ring/wait.h"
 #include "tracer/dispatch.h"
 
@@ -86,7 +87,7 @@ static struct dumper *next_pending(void)
 static void wake_thread(void)
 {
 	__atomic_fetch_add(&state.work, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &state.work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	ky_call(SYS_futex, &state.work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* Switches it on or off: while it is on, events check tracer_only. */
@@ -126,7 +127,7 @@ static void await_work(void)
 	if (state.n_owed)
 		tracer_listener_wake();
 	tracer_give_lock();
-	syscall(SYS_futex, &state.work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	ky_call(SYS_futex, &state.work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 	tracer_take_lock();
 }
 
@@ -137,10 +138,10 @@ static void *run_dumpers(void *arg)
 
 	(void)arg;
 	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
-	prctl(PR_SET_NAME, "kymo-statedump");
+	ky_sys_prctl(PR_SET_NAME, "kymo-statedump");
 	tracer_follow_main();
 	tracer_take_lock();
-	state.thread_id = (pid_t)syscall(SYS_gettid);
+	state.thread_id = ky_thread_number();
 	/* In a child that a function has forked, the generation is another one. */
 	while (state.generation == mine && !__atomic_load_n(&state.ending, __ATOMIC_ACQUIRE)) {
 		d = next_pending();
@@ -316,7 +317,7 @@ static void wait_for(const struct dumper *d, bool pending, int timeout_ms)
 		busy = state.running == d || (pending && !is_empty(&d->pending));
 		tracer_give_lock();
 		if (busy)
-			syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &ts, NULL, 0);
+			ky_call(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &ts, NULL, 0);
 	}
 }
 

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "tracer/tracer.h"
 
 struct trial {
@@ -99,10 +100,10 @@ static void make_more_calls(struct trial *t)
 {
 	uid_t user;
 
-	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	getresuid(&user, &user, &user);
-	syscall(SYS_capget, NULL, NULL);
-	syscall(SYS_capset, NULL, NULL);
+	ky_sys_prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+	ky_sys_getresuid(&user, &user, &user);
+	ky_call(SYS_capget, NULL, NULL);
+	ky_call(SYS_capset, NULL, NULL);
 	t->follows = true;
 }
 
@@ -112,24 +113,24 @@ static void make_calls(struct trial *t)
 
 	sigfillset(&all);
 	/* A killed process may leave a core file, which takes time. */
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	ky_sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* A starting thread has all signals blocked, so that a trap kills. */
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	syscall(SYS_wait4, -1, NULL, WNOHANG | __WALL, NULL);
+	ky_call(SYS_wait4, -1, NULL, WNOHANG | __WALL, NULL);
 	t->waits = true;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
 		const struct call *c = &calls[i];
 
-		syscall(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4],
+		ky_call(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4],
 			c->args[5]);
 	}
 	/* The C library ends the process if a thread that starts cannot register as others have. */
-	syscall(SYS_rseq, NULL, 0, 0, 0);
+	ky_call(SYS_rseq, NULL, 0, 0, 0);
 	t->survived = !ky_writer_has_rseq() || errno == EINVAL;
 	if (t->survived)
 		make_more_calls(t);
 	for (;;)
-		syscall(SYS_exit, 0);
+		ky_call(SYS_exit, 0);
 }
 
 bool tracer_filter_kills(void)
@@ -142,14 +143,14 @@ bool tracer_filter_kills(void)
 	if (t == MAP_FAILED)
 		return false;
 	/* The calling thread continues when the child has ended. */
-	pid = (pid_t)syscall(SYS_clone, CLONE_VFORK, NULL, NULL, NULL, NULL);
+	pid = (pid_t)ky_call(SYS_clone, CLONE_VFORK, NULL, NULL, NULL, NULL);
 	if (!pid)
 		make_calls(t);
 	if (pid > 0) {
 		kills = !t->survived;
 		tracer.may_follow = t->follows;
 		if (t->waits)
-			syscall(SYS_wait4, pid, NULL, __WALL, NULL);
+			ky_call(SYS_wait4, pid, NULL, __WALL, NULL);
 	}
 	munmap(t, sizeof(*t));
 	return kills;
@@ -191,6 +192,6 @@ bool tracer_has_become_filtered(void)
 	if (clone(ask_if_filtered, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
 		return errno != EAGAIN; /* else a limit of threads */
 	while (__atomic_load_n(&asker.lives, __ATOMIC_ACQUIRE))
-		syscall(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);
+		ky_call(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);
 	return !asker.answered || asker.filtered;
 }

@@ -112,6 +112,19 @@ def test_after_chroot(k):
     equal(names(trace), {f"loads:{n}": 50 for n in ("constructed", "always", "sometimes")}, "events")
 
 
+def test_functions_with_names_of_the_c_library(k):
+    """
+    The library makes system calls without the C library: a program may have a function `connect`
+    or `poll` of its own.
+    """
+    k.start_daemon()
+    k.record("namesakes:*,kymo_statedump:*,kymo_lib:*")
+    k.app("namesakes")
+    k.stop()
+    messages, _ = read_trace(k.traces / "s")
+    equal(sum(m.name == "namesakes:tick" for m in messages), 2000, "events of both processes")
+
+
 def test_first_events(k):
     """Events of main, and of static constructors before it; and the last ones, of destructors."""
     if not (APPS / "first").exists():
