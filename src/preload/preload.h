@@ -110,6 +110,12 @@ static inline bool preload_have(struct preload_functions *functions, bool *searc
 /* syscall(), with as many arguments as there can be. */
 typedef long preload_syscall_fn(long number, long a, long b, long c, long d, long e, long f);
 
+/* The two halves of the wrapper of syscall(): system-calls.c. */
+__attribute__((__visibility__("hidden"))) preload_syscall_fn *preload_syscall_next(
+	long number, long a, long b);
+__attribute__((__visibility__("hidden"))) long preload_syscall_here(
+	long number, long a, long b, long c, long d, long e, long f, const void *caller);
+
 /*
  * Waits for a futex: the system call of this number with these arguments, which the caller has made
  * by syscall(). Only libkymo-pthread.so has this function. In the other libraries it is NULL.

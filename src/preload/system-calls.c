@@ -91,27 +91,45 @@ static bool installs_filter(long number, long operation)
 				     : number == SYS_prctl && operation == PR_SET_SECCOMP;
 }
 
-preload_syscall_fn preload_syscall __asm__("syscall");
-
 /*
- * Takes as many arguments as there can be. Calls that are not recorded are jumps: for vfork(), and
- * because the next library needs the caller.
+ * Returns the function to which the call is passed on; NULL: preload_syscall_here() makes it. Calls
+ * that are passed on are jumps: for vfork(), and because the next library needs the caller.
  */
-PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d, long e, long f)
+preload_syscall_fn *preload_syscall_next(long number, long a, long b)
+{
+	if (!has_call_functions() || (preload_futex_wait && waits_for_futex(number, b)) ||
+		installs_filter(number, a))
+		return NULL;
+	return real.syscall;
+}
+
+long preload_syscall_here(
+	long number, long a, long b, long c, long d, long e, long f, const void *caller)
 {
 	long result;
 	int kept;
 
 	if (!has_call_functions()) /* an allocator calls the kernel while dlsym() allocates */
 		return ky_system_call(number, a, b, c, d, e, f);
-	if (preload_futex_wait && waits_for_futex(number, b))
-		return preload_futex_wait(
-			real.syscall, __builtin_return_address(0), a, b, c, d, e, f);
-	if (preload_likely(!installs_filter(number, a)))
-		return real.syscall(number, a, b, c, d, e, f);
+	if (!installs_filter(number, a))
+		return preload_futex_wait(real.syscall, caller, a, b, c, d, e, f);
 	kept = before_filter();
 	result = real.syscall(number, a, b, c, d, e, f);
 	after_filter(result, kept);
 	return result;
 }
+
+#if defined(__aarch64__) /* all arguments are in registers; else syscall-x86_64.S */
+preload_syscall_fn preload_syscall __asm__("syscall");
+
+/* Takes as many arguments as there can be. */
+PRELOAD_EXPORT long preload_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	preload_syscall_fn *next = preload_syscall_next(number, a, b);
+
+	if (preload_likely(next))
+		return next(number, a, b, c, d, e, f);
+	return preload_syscall_here(number, a, b, c, d, e, f, __builtin_return_address(0));
+}
+#endif
 #endif

@@ -447,14 +447,61 @@ int main()
 }
 """)
     k.run(["c++", "-std=c++20", "-O1", "-pthread", "-o", k.top / "atomic", source], env={"PATH": os.environ["PATH"]})
-    # In a build with less optimization, a wrapper of syscall() calls the next one, without a jump.
-    output, events = record(k, "pthread" if SANITIZED else "libc,pthread,dl,crash", k.top / "atomic")
+    output, events = record(k, "libc,pthread,dl,crash", k.top / "atomic")
     names = collections.Counter(name for name, _ in events)
     check(names["pthread:futex_wait_begin"] >= 1, f"waits for an atomic variable: {names}")
     equal(names["pthread:futex_wait_end"], names["pthread:futex_wait_begin"], "ends of waits")
     begin, end = (int(word, 16) for word in output.split())
     callers = [f["caller"] for name, f in events if name.startswith("pthread:futex_wait")]
     check(all(begin <= caller < end for caller in callers), "the caller of a wait is not in the program: a wrapper of another library is")
+
+
+def test_arguments_of_syscall(k):
+    """
+    What is on the stack behind the arguments of syscall() is the caller's, and another thread may
+    write to it: here, any write to it is a fault. If there is a last argument, the kernel gets it.
+    """
+    if os.uname().machine != "x86_64":
+        raise Skip("only x86-64 passes an argument of syscall() on the stack")
+    source = k.top / "arguments.c"
+    source.write_text("""
+#include <linux/futex.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static long call(char *stack, long number, const void *a, long b, long c)
+{
+	register void *top __asm__("rbx") = stack;
+	long result;
+
+	__asm__ volatile("xchgq %%rsp, %%rbx; xorl %%r8d, %%r8d;"
+			 "xorl %%r9d, %%r9d; xorl %%eax, %%eax; call syscall@PLT; movq %%rbx, %%rsp"
+			 : "=a"(result), "+r"(top), "+D"(number), "+S"(a), "+d"(b), "+c"(c)
+			 : : "r8", "r9", "r10", "r11", "memory");
+	return result;
+}
+int main(void)
+{
+	char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	int word = 0, fd = fileno(tmpfile());
+	char *top = stack + (1 << 19), *page;
+
+	if (ftruncate(fd, 8192) || pwrite(fd, "second", 6, 4096) != 6 ||
+		mprotect(top, 1 << 19, PROT_READ))
+		return 1;
+	page = (char *)syscall(SYS_mmap, NULL, 6L, PROT_READ, MAP_PRIVATE, fd, 4096L);
+	printf("%ld", call(top, SYS_getppid, NULL, 0, 0) == getppid());
+	printf(" %ld %s\\n", call(top, SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1), page);
+	return 0;
+}
+""")
+    program = k.top / "arguments"
+    k.run(["cc", "-O1", "-o", program, source], env={"PATH": os.environ["PATH"]})
+    for libraries in ("libc", "pthread", "libc,pthread,dl"):
+        output, _ = record(k, libraries, program)
+        equal(output, "1 -1 second\n", f"results with {libraries}")
 
 
 def test_stat_of_sites(k):
