@@ -194,8 +194,8 @@ static int run_launcher(void *arg)
 	const struct timespec ms = {.tv_nsec = 1000000};
 	struct launcher *l = arg;
 	int status;
-	pid_t pid = clone(
-		become_launcher, l->stack + sizeof(l->stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
+	pid_t pid = tracer_clone(become_launcher, l->stack + sizeof(l->stack),
+		CLONE_VM | CLONE_VFORK | SIGCHLD, l, NULL);
 
 	for (int waited = 0; pid > 0 && waited < READY_MS; waited++) {
 		if (ky_sys_waitpid(pid, &status, WNOHANG) == pid)
@@ -223,8 +223,8 @@ static bool spawn_companion(const char *trace, char *const *argv)
 		l->envp = launcher_environ();
 	}
 	if (l && l->envp)
-		pid = clone(run_launcher, l->parent_stack + sizeof(l->parent_stack),
-			CLONE_VM | CLONE_VFORK, l);
+		pid = tracer_clone(run_launcher, l->parent_stack + sizeof(l->parent_stack),
+			CLONE_VM | CLONE_VFORK, l, NULL);
 	if (pid > 0 && ky_sys_waitpid(pid, &status, __WALL) == pid)
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 	if (status == NOT_READY)

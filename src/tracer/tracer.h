@@ -203,6 +203,12 @@ bool tracer_is_filtered(void); /* by seccomp; true also if even that question is
  */
 bool tracer_has_become_filtered(void);
 /*
+ * trial.c: clone() for a child in our memory. lives: for CLONE_CHILD_CLEARTID. A thread sanitizer
+ * replaces clone(): its child takes itself for one of fork(), and reads from the caller's frame,
+ * which may have returned.
+ */
+pid_t tracer_clone(int (*fn)(void *), void *stack_end, int flags, void *arg, uint32_t *lives);
+/*
  * The same for the listener alone, with calls that loading an object makes anyway. False if /proc
  * does not say.
  */

@@ -168,6 +168,16 @@ static struct {
  */
 static char asker_stack[16384] __attribute__((aligned(1)));
 
+/* glibc's clone(), by its other name. */
+extern int __clone(int (*fn)(void *), void *stack_end, int flags, void *arg, ...)
+	__attribute__((weak));
+
+pid_t tracer_clone(int (*fn)(void *), void *stack_end, int flags, void *arg, uint32_t *lives)
+{
+	return &__clone ? __clone(fn, stack_end, flags, arg, NULL, NULL, lives)
+			: clone(fn, stack_end, flags, arg, NULL, NULL, lives);
+}
+
 static int ask_if_filtered(void *unused)
 {
 	(void)unused;
@@ -189,7 +199,7 @@ bool tracer_has_become_filtered(void)
 	 */
 	asker.answered = false;
 	asker.lives = 1;
-	if (clone(ask_if_filtered, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
+	if (tracer_clone(ask_if_filtered, stack_end, flags, NULL, &asker.lives) < 0)
 		return errno != EAGAIN; /* else a limit of threads */
 	while (__atomic_load_n(&asker.lives, __ATOMIC_ACQUIRE))
 		ky_call(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);
