@@ -263,6 +263,8 @@ static int compare_conditions(const void *a, const void *b)
 	/* A value that few instances have is often new, and the one before is another. */
 	if (x->is_order != y->is_order)
 		return x->is_order - y->is_order;
+	if (x->is_other != y->is_other)
+		return x->is_other - y->is_other;
 	if (x->explained != y->explained)
 		return x->explained > y->explained ? -1 : 1;
 	ex = round(x->by_means * 10);

@@ -59,6 +59,7 @@ struct ky_condition {
 	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
 	double r2;	  /* of the line; 0: it is none */
 	bool is_order;	  /* of values: what came before the instance */
+	bool is_other;	  /* all values but one */
 	bool is_evidence; /* it does not enter the sentence, and makes no finding */
 };
 

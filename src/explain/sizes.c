@@ -28,7 +28,7 @@ static int compare_pairs(const void *a, const void *b)
 
 struct size_effect {
 	double explained, linear, slope, r2;
-	bool is_supported; /* not by one class alone */
+	bool is_supported; /* not by one class, or one value, alone */
 };
 
 struct classes {
@@ -105,6 +105,27 @@ static bool is_supported(const struct classes *c, const struct pair *pairs, size
 	return is_half_as_steep(fit_pairs(pairs + from, to - from), slope);
 }
 
+/*
+ * Whether the line is one through one value, which half of the instances have or more, and all
+ * others, whatever these are: then it does not go through the others alone.
+ */
+static bool is_by_usual(const struct pair *pairs, size_t n, double slope)
+{
+	struct pair *others = calloc(n + 1, sizeof(*others));
+	double usual = n ? pairs[n / 2].number : 0;
+	size_t n_others = 0;
+	bool is_line = true;
+
+	for (size_t i = 0; others && i < n; i++) {
+		if (pairs[i].number != usual)
+			others[n_others++] = pairs[i];
+	}
+	if (others && 2 * n_others <= n)
+		is_line = is_half_as_steep(fit_pairs(others, n_others), slope);
+	free(others);
+	return !is_line;
+}
+
 /* Classes of about equal size: means of their numbers, and medians of their times. */
 static int make_classes(struct classes *c, const struct pair *pairs, size_t n)
 {
@@ -157,8 +178,9 @@ static int measure_size(struct ky_search *w, const struct ky_column *c, double m
 				ky_column_explained(w, c, medians, true)),
 			.slope = line.slope,
 			.r2 = line.r2,
-			.is_supported = c->is_degree ||
-					is_supported(&classes, pairs, n, line.slope),
+			.is_supported = (c->is_degree ||
+						is_supported(&classes, pairs, n, line.slope)) &&
+					!is_by_usual(pairs, n, line.slope),
 			.linear = line.slope * (mean_a - mean_t) / KY_MAX(1, difference),
 		};
 	}

@@ -6,6 +6,11 @@
 #define USUAL	   .9
 #define MIN_AGAIN  5 /* instances whose values came before, to say that these are slow again */
 
+/* All values but one: parts of affected and, of that, of typical instances that have others. */
+#define MIN_UNUSUAL	      .8
+#define MAX_UNUSUAL	      .25
+#define MIN_UNUSUAL_EXPLAINED .5
+
 /* A value, and how often it comes. */
 struct value {
 	struct ky_fact fact;
@@ -462,6 +467,104 @@ static void offer_value(struct ky_search *w, const struct ky_column *c, uint32_t
 			(double)most->typical / (double)w->d->group->n_typical);
 }
 
+/* --- all values but one --- */
+
+/* Values that are no names of something else, and of which one may be the default. */
+static bool has_default(const struct ky_column *c)
+{
+	return c->key.kind == KY_TRAIT_BEGIN || c->key.kind == KY_TRAIT_OUTER ||
+	       c->key.kind == KY_TRAIT_CALL || c->key.kind == KY_TRAIT_CALL_END ||
+	       c->key.kind == KY_TRAIT_END ||
+	       (c->key.kind == KY_TRAIT_INNER && !ky_column_is_presence(&c->key));
+}
+
+/* The value that most typical instances have, and how often all others come. */
+static const struct value *find_usual(
+	const struct values *values, struct value *ret_others, size_t *ret_n_others)
+{
+	const struct value *usual = values->v.v;
+
+	*ret_others = (struct value){0};
+	*ret_n_others = 0;
+	for (size_t i = 1; i < values->v.n; i++) {
+		if (values->v.v[i].typical > usual->typical)
+			usual = &values->v.v[i];
+	}
+	for (size_t i = 0; i < values->v.n; i++) {
+		if (&values->v.v[i] == usual)
+			continue;
+		ret_others->affected += values->v.v[i].affected;
+		ret_others->typical += values->v.v[i].typical;
+		*ret_n_others += values->v.v[i].affected > 0;
+	}
+	return usual;
+}
+
+struct other_value {
+	const struct ky_search *w;
+	const struct value *usual;
+	uint32_t key;
+};
+
+static bool has_other_value(const void *arg, const struct ky_instance *i)
+{
+	const struct other_value *v = arg;
+	const struct ky_fact *fact = ky_column_fact(v->w, i, v->key);
+
+	return fact && ky_fact_compare(fact, &v->usual->fact);
+}
+
+static void add_unusual(struct ky_search *w, const struct ky_column *c, const struct other_value *v,
+	const struct value *others, double explained)
+{
+	double p = ky_stats_fisher(
+		others->affected, w->f->affected.n, others->typical, w->d->group->n_typical);
+	struct ky_condition condition = ky_column_condition(c, p, explained);
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, "when ");
+	ky_column_put(&b, w, c);
+	ky_buf_puts(&b, " ≠ ");
+	ky_column_put_fact(&b, w, c, &v->usual->fact);
+	if (c->key.kind == KY_TRAIT_END)
+		ky_buf_puts(&b, ", known at the end only");
+	condition.n_brief = b.len;
+	condition.is_other = true;
+	condition.contrast *= ky_search_contrast(w, others->affected, others->typical);
+	condition.part = (double)others->affected / (double)w->f->affected.n;
+	ky_search_put_counts(&b, w, others->affected, others->typical);
+	ky_search_mark(w, &condition, has_other_value, v);
+	ky_search_add(w, condition, &b);
+}
+
+/* All but the usual value are slow, and they are more than can be named: a default is fast. */
+static void test_unusual(
+	struct ky_search *w, const struct ky_column *c, uint32_t key, const struct values *values)
+{
+	struct value others;
+	size_t n_others;
+	struct other_value v = {w, find_usual(values, &others, &n_others), key};
+	double a = (double)others.affected / (double)w->f->affected.n;
+	double b = (double)others.typical / (double)w->d->group->n_typical;
+	double usual = (double)v.usual->typical / (double)w->d->group->n_typical, explained = 0;
+	bool *has;
+
+	w->n_tests++;
+	if ((n_others <= MAX_PICKED && 2 * n_others <= values->v.n) || a < MIN_UNUSUAL ||
+		b > MAX_UNUSUAL * a || usual < 1 - MAX_UNUSUAL || ky_column_is_cut(&v.usual->fact))
+		return;
+	has = calloc(c->n + 1, sizeof(*has));
+	if (!has)
+		w->error = -ENOMEM;
+	for (size_t i = 0; has && i < c->n; i++)
+		has[i] = ky_fact_compare(&c->facts[i], &v.usual->fact);
+	if (has)
+		explained = ky_column_explained_by(w, c, has);
+	free(has);
+	if (explained >= MIN_UNUSUAL_EXPLAINED)
+		add_unusual(w, c, &v, &others, explained);
+}
+
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 {
 	struct values values = {0};
@@ -486,6 +589,8 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 			add_picked(w, c, key, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
 				explained, by_means);
 	}
+	if (!r && values.v.n > 1 && has_default(c))
+		test_unusual(w, c, key, &values);
 	ky_vec_deinit(&values.v);
 	return r ? r : w->error;
 }

@@ -476,6 +476,19 @@ def test_value():
           'when tenant = "initech" (')
 
 
+def test_all_values_but_one():
+    """A default is fast, and all other values are slow, which are too many to be named."""
+    def check_field(seed, usual, draw, text):
+        def work(p, i, f):
+            p.spend(800 if f["field"] != usual else 30)
+        check(Program(seed, n=600).make(work, lambda p, i: {"field": usual if p.r.random() < .93 else draw(p.r)}), text)
+    languages = "bg cs de es fr hu it nl pl pt ro sk sl sv".split()
+    check_field(303, "en", lambda r: r.choice(languages), 'when field ≠ "en" (')
+    check_field(304, "", lambda r: "SAVE%d" % r.randrange(10, 99), 'when field ≠ "" (')
+    check_field(305, 0, lambda r: -r.choice([5, 11, 17, 28, 104, 110, 111]), "when field ≠ 0 (")
+    check_field(309, "en", lambda r: r.choice(["de", "fr"]), 'when field ≠ "en" (')
+
+
 def test_no_number():
     """NaN is a value, and equal to no other one."""
     def fields(p, i):
@@ -634,6 +647,16 @@ def test_threshold():
     def work(p, i, f):
         p.spend(900 if f["size"] > 95 else 50)
     check(Program(9).make(work, lambda p, i: {"size": p.r.random() * 100}), "size ≥ 95.")
+
+
+def test_no_line():
+    """One value and all others are on no line, neither by their sizes nor by their order."""
+    def check_field(seed, draw, text):
+        def work(p, i, f):
+            p.spend(800 if f["field"] else 30)
+        check(Program(seed, n=900).make(work, lambda p, i: {"field": 0 if p.r.random() < .93 else draw(p.r)}), text)
+    check_field(306, lambda r: r.choice([5, 11, 28]), "when field ≠ 0 (")
+    check_field(307, lambda r: r.randrange(1, 100000), "when field ")
 
 
 def test_remainder():
