@@ -13,11 +13,12 @@
 #define MIN_SUMS  8
 #define MAX_FULL  3  /* times that it was filled, where not all were slow */
 #define MIN_ADDED 2  /* instances, usually */
+#define MAX_OWN	  .9 /* of the sum, usually, the number of the affected instance itself */
 #define LESS	  .5 /* the spread of the sums, of that of the times and counts between */
 
-/* Between the begins of two affected instances, without the first. */
+/* Between the begins of two affected instances, without the first; own: the second's number. */
 struct gap {
-	double sum, n, ns;
+	double sum, n, ns, own;
 };
 
 enum scope {
@@ -109,8 +110,8 @@ static size_t find_gaps(
 		if (isnan(between) && s->scope != OF_VALUE)
 			between = sum * n_between / known;
 		if (!isnan(between) && !isnan(n_between))
-			gaps[n++] = (struct gap){
-				between, n_between, (double)(o->begin_ns - last->begin_ns)};
+			gaps[n++] = (struct gap){between, n_between,
+				(double)(o->begin_ns - last->begin_ns), c->numbers[i]};
 		last = o;
 		sum = known = 0;
 	}
@@ -134,8 +135,8 @@ static size_t keep_near(struct gap *gaps, size_t n, double usual)
 		double ratio = gaps[i].sum / usual, full = round(ratio);
 
 		if (full >= 1 && full <= MAX_FULL && fabs(ratio - full) < NEAR)
-			gaps[kept++] = (struct gap){
-				gaps[i].sum / full, gaps[i].n / full, gaps[i].ns / full};
+			gaps[kept++] = (struct gap){gaps[i].sum / full, gaps[i].n / full,
+				gaps[i].ns / full, gaps[i].own};
 	}
 	return kept;
 }
@@ -146,6 +147,18 @@ static double spread(double *v, size_t n)
 	ky_stats_sort(v, n);
 	return (ky_stats_quantile(v, n, .75) - ky_stats_quantile(v, n, .25)) /
 	       KY_MAX(1e-9, ky_stats_quantile(v, n, .5));
+}
+
+/*
+ * Nothing is added up if the numbers of all others are 0: then the sums are the numbers of the
+ * affected instances themselves.
+ */
+static bool is_own(const struct gap *gaps, size_t n, double *scratch)
+{
+	for (size_t i = 0; i < n; i++)
+		scratch[i] = gaps[i].own / gaps[i].sum;
+	ky_stats_sort(scratch, n);
+	return ky_stats_quantile(scratch, n, .5) > MAX_OWN;
 }
 
 /*
@@ -194,7 +207,8 @@ static bool test_gaps(struct ky_search *w, const struct ky_column *c, struct gap
 
 	w->n_tests++;
 	part = (double)kept / (double)KY_MAX(n, (size_t)1);
-	if (kept < MIN_SUMS || part < MIN_NEAR || !is_by_sum(gaps, kept, scratch))
+	if (kept < MIN_SUMS || part < MIN_NEAR || is_own(gaps, kept, scratch) ||
+		!is_by_sum(gaps, kept, scratch))
 		return false;
 	/* By chance, so many sums are near the usual one or a multiple of it. */
 	p = ky_stats_binomial(n, kept, 2 * NEAR);

@@ -697,6 +697,10 @@ def test_sum():
     first = kymo("explain", Program(112, threads=1, n=1600).make(lambda p, i, f: p.spend(30 if i % 40 else 900), draw),
                  "--span=shop:checkout").splitlines()[0]
     assert "each 40th" in first and "adds up" not in first, first
+    # Zeros add nothing up.
+    check(Program(308, n=700).make(lambda p, i, f: p.spend(900 if f["code"] else 30),
+                                   lambda p, i: {"code": "" if p.r.random() < .93 else "SAVE%d" % p.r.randrange(10, 40)}),
+          'when code ≠ "" (100 %')
     by_turns = Program(113, threads=1, n=800).make(lambda p, i, f: p.spend(700 if i % 10 == 7 else 30), lambda p, i: {"actor": i % 10})
     check(by_turns, "when actor = 7 (")
 
