@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
+
 #include "explain/search.h"
 #include "explain/stats.h"
 
 #define MAX_AFFIXES 256 /* beginnings and endings that are tried, and words as many */
-#define NEARLY	    .02 /* of the contrast: what texts lack must be worth more */
+#define NEARLY	    .02 /* of the contrast: less than that is no difference */
 #define MIN_WORD    3	/* bytes: shorter ones are in many texts */
 
 /* How often it comes. */
@@ -74,8 +76,13 @@ static double explained_by_affix(
  * Of those that come as often, a word anywhere says least. Of those that are lacking, each says
  * more that fewer typical texts lack.
  */
-static bool is_better_affix(const struct affix *a, const struct affix *b)
+static bool is_better_affix(const struct ky_search *w, const struct affix *a, const struct affix *b)
 {
+	double more = ky_search_contrast(w, a->affected, a->typical) -
+		      ky_search_contrast(w, b->affected, b->typical);
+
+	if (fabs(more) > NEARLY)
+		return more > 0;
 	if (a->affected != b->affected)
 		return a->affected > b->affected;
 	if (a->is.is_lacking && a->typical != b->typical)
@@ -94,10 +101,10 @@ struct tried {
 	struct affix alone, together;
 };
 
-static void take_better(
-	struct affix *best, const struct affix *v, double affected, double typical, double max)
+static void take_better(const struct ky_search *w, struct affix *best, const struct affix *v,
+	double affected, double typical, double max)
 {
-	if (typical <= max * affected && (!best->affected || is_better_affix(v, best)))
+	if (typical <= max * affected && (!best->affected || is_better_affix(w, v, best)))
 		*best = *v;
 }
 
@@ -118,17 +125,17 @@ static void try_affix(void *arg, const struct ky_affix *is)
 		return;
 	v.typical = count_affix(w, t->key, &v.is, w->d->group->typical, w->d->group->n_typical);
 	typical = (double)v.typical / (double)w->d->group->n_typical;
-	take_better(&t->alone, &v, affected, typical, .5);
-	take_better(&t->together, &v, affected, typical, KY_MAX_OF_TYPICAL);
+	take_better(w, &t->alone, &v, affected, typical, .5);
+	take_better(w, &t->together, &v, affected, typical, KY_MAX_OF_TYPICAL);
 }
 
-/* Texts of affected instances that have it differ: of one text, the value says more. */
-static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct ky_affix *v)
+static bool differ(const struct ky_search *w, uint32_t key, const struct ky_affix *v,
+	struct ky_instance *const *instances, size_t n)
 {
 	const struct ky_fact *first = NULL;
 
-	for (size_t i = 0; i < w->f->affected.n; i++) {
-		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(instances[i], key);
 
 		if (!fact || !ky_affix_has(w->x, fact, v))
 			continue;
@@ -137,6 +144,20 @@ static bool has_several_texts(const struct ky_search *w, uint32_t key, const str
 		first = fact;
 	}
 	return false;
+}
+
+/*
+ * Texts of affected instances that have it differ, and those of typical ones that have what the
+ * others lack: of one text, the value says more.
+ */
+static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct ky_affix *v)
+{
+	struct ky_affix has = *v;
+
+	has.is_lacking = false;
+	return differ(w, key, v, w->f->affected.v, w->f->affected.n) &&
+	       (!v->is_lacking ||
+		       differ(w, key, &has, w->d->group->typical, w->d->group->n_typical));
 }
 
 void ky_affix_put(struct ky_buf *b, const struct ky_explain *x, const struct ky_affix *v)
@@ -186,23 +207,52 @@ static void add_affix(
 	ky_search_add(w, condition, &b);
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The bytes after the first one of a character in UTF-8. */
+static bool is_within(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+static void try_begin(size_t length, struct ky_affix v, ky_affix_try *try, void *arg)
+{
+	v.place = KY_AFFIX_BEGIN;
+	v.from = 0;
+	v.length = length;
+	try(arg, &v);
+}
+
+static void try_end(const char *text, size_t from, struct ky_affix v, ky_affix_try *try, void *arg)
+{
+	v.place = KY_AFFIX_END;
+	v.from = from;
+	v.length = strlen(text) - from;
+	try(arg, &v);
+}
+
+/* The first and the last character, and all up to and from delimiters: a number is one, too. */
 static void each_end(const char *text, struct ky_affix v, ky_affix_try *try, void *arg)
 {
-	size_t n = strlen(text);
+	size_t n = strlen(text), first = 1, last = n ? n - 1 : 0;
 
+	while (first < n && is_within(text[first]))
+		first++;
+	while (last && is_within(text[last]))
+		last--;
 	for (size_t k = 1; k < n; k++) {
-		if (is_delimiter(text[k])) {
-			v.place = KY_AFFIX_BEGIN;
-			v.from = 0;
-			v.length = k + 1;
-			try(arg, &v);
-		}
-		if (is_delimiter(text[k]) || is_delimiter(text[k - 1])) {
-			v.place = KY_AFFIX_END;
-			v.from = k;
-			v.length = n - k;
-			try(arg, &v);
-		}
+		bool is_delimited = is_delimiter(text[k]) || is_delimiter(text[k - 1]);
+		bool is_number = !is_delimited && is_digit(text[k]) != is_digit(text[k - 1]);
+
+		if (is_delimiter(text[k]))
+			try_begin(k + 1, v, try, arg);
+		else if (k == first || is_number)
+			try_begin(k, v, try, arg);
+		if (is_delimited || k == last || is_number)
+			try_end(text, k, v, try, arg);
 	}
 }
 

@@ -484,7 +484,7 @@ def test_all_values_but_one():
         check(Program(seed, n=600).make(work, lambda p, i: {"field": usual if p.r.random() < .93 else draw(p.r)}), text)
     languages = "bg cs de es fr hu it nl pl pt ro sk sl sv".split()
     check_field(303, "en", lambda r: r.choice(languages), 'when field ≠ "en" (')
-    check_field(304, "", lambda r: "SAVE%d" % r.randrange(10, 99), 'when field ≠ "" (')
+    check_field(304, "", lambda r: "%06x" % r.getrandbits(24), 'when field ≠ "" (')
     check_field(305, 0, lambda r: -r.choice([5, 11, 17, 28, 104, 110, 111]), "when field ≠ 0 (")
     check_field(309, "en", lambda r: r.choice(["de", "fr"]), 'when field ≠ "en" (')
 
@@ -699,7 +699,7 @@ def test_sum():
     assert "each 40th" in first and "adds up" not in first, first
     # Zeros add nothing up.
     check(Program(308, n=700).make(lambda p, i, f: p.spend(900 if f["code"] else 30),
-                                   lambda p, i: {"code": "" if p.r.random() < .93 else "SAVE%d" % p.r.randrange(10, 40)}),
+                                   lambda p, i: {"code": "" if p.r.random() < .93 else "%06x" % p.r.getrandbits(24)}),
           'when code ≠ "" (100 %')
     by_turns = Program(113, threads=1, n=800).make(lambda p, i, f: p.spend(700 if i % 10 == 7 else 30), lambda p, i: {"actor": i % 10})
     check(by_turns, "when actor = 7 (")
@@ -2351,6 +2351,18 @@ def test_ending():
     def work(p, i, f):
         p.spend(900 if f["host"].endswith("internal") else 30)
     check(Program(429).make(work, fields), '— when host ends with ".', 'internal" (100 %')
+
+
+def test_piece_without_delimiter():
+    """The first or the last character, and what comes before or after a number."""
+    def check_field(seed, draw, is_slow, text):
+        def work(p, i, f):
+            p.spend(900 if is_slow(f["key"]) else 30)
+        check(Program(seed, n=700).make(work, lambda p, i: {"key": draw(p.r)}), text)
+    check_field(430, lambda r: "%016x" % r.getrandbits(64), lambda k: k[-1] == "f", 'when key ends with "f" (')
+    check_field(431, lambda r: r.choice(["AF", "AP", "EU", "ES", "JP", "SA", "US"]) + "%05d" % r.randrange(99999),
+                lambda k: k[:2] == "EU", 'when key begins with "EU" (')
+    check_field(432, lambda r: r.choice("aäéö") + "%x" % r.getrandbits(40), lambda k: k[0] == "ä", 'when key begins with "ä" (')
 
 
 def test_rare_values_by_chance():
