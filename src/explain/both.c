@@ -183,6 +183,20 @@ static bool has_all(const void *arg, const struct ky_instance *i)
 	return has;
 }
 
+/* One of the properties is in runs, although all of them together are not: one run is enough. */
+static bool is_one_chance(struct ky_search *w, const struct bits *bits)
+{
+	bool is_chance = false;
+
+	for (size_t k = 0; k < w->n_predicates && !is_chance; k++) {
+		struct bits one = *bits;
+
+		one.best.bits &= (uint16_t)(1 << k);
+		is_chance = one.best.bits && ky_search_is_chance(w, has_all, &one);
+	}
+	return is_chance;
+}
+
 static void add_together(struct ky_search *w, const struct bits *bits)
 {
 	const struct together *t = &bits->best;
@@ -204,6 +218,7 @@ static void add_together(struct ky_search *w, const struct bits *bits)
 	c.n_brief = b.len;
 	ky_search_put_counts(&b, w, t->affected, t->typical);
 	ky_search_mark(w, &c, has_all, bits);
+	c.is_chance = c.is_chance || is_one_chance(w, bits);
 	ky_search_add(w, c, &b);
 }
 

@@ -117,11 +117,14 @@ static bool has_pick(const void *arg, const struct ky_instance *i)
 
 static bool is_chance(struct search *s, const struct pick *p)
 {
+	struct pick alone = *p;
 	int r = ky_shifts_test(
 		&s->shifts, s->group->slow, s->group->n_slow, has_pick, &(struct picked){s->x, p});
 
 	s->error = r < 0 ? r : s->error;
-	return r > 0;
+	alone.other = NULL;
+	/* One of two properties may be in runs, although both together are not. */
+	return r > 0 || (p->other && (is_chance(s, &alone) || is_chance(s, p->other)));
 }
 
 static void try_pick(struct search *s, const struct pick *p)

@@ -799,6 +799,26 @@ def test_bursts():
     assert len([f for f in firsts if "nothing recorded tells why the slow ones" not in f]) <= 1, firsts
 
 
+def test_burst_and_two_properties():
+    """A burst meets a run of a value, together with a number that comes in no runs."""
+    r = random.Random(600)
+    bursts, at = [], 0
+    while at < 4 * 10**8:
+        at += int(r.expovariate(1) * 4e7)
+        bursts.append((at, at + int(r.uniform(3e5, 2e6))))
+
+    def work(p, i, f):
+        is_slow = any(begin <= p.at < end for begin, end in bursts)
+        for name, us in (("a:b", 30), ("a:c", 60), ("a:d", 50)):
+            p.begin(name)
+            p.spend(us * (6 if is_slow else 1))
+            p.end(name)
+    path = Program(600, n=700, threads=3).make(work, lambda p, i: {
+        "session": "s%d" % (p.at // (3 * 10**6)), "step": p.at // 10**5 % 30, "user": p.r.randrange(5000)})
+    first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+    assert "nothing recorded tells why" in first, first
+
+
 def test_runs():
     """A tenant whose calls follow each other is a reason, also if it has one run."""
     def fields(p, i):
