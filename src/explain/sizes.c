@@ -304,6 +304,8 @@ static bool is_in_range(const void *arg, const struct ky_instance *i)
 
 static void put_bound(struct ky_buf *b, const struct ky_column *c, double number)
 {
+	if (c->is_degree)
+		number = c->degrees[(size_t)number];
 	if (c->is_hex)
 		ky_buf_printf(b, "0x%" PRIx64, number < 0x1p64 ? (uint64_t)number : UINT64_MAX);
 	else
@@ -356,6 +358,97 @@ static double explained_by_range(
 		explained = ky_column_explained_by(w, c, has);
 	free(has);
 	return explained;
+}
+
+/* --- degrees from one on --- */
+
+#define MIN_STEP 2 /* degrees on the fast side: all others than one are named by that one */
+#define STEP_R2	 .95
+
+/* The medians of the times with each degree. */
+static int find_degree_medians(const struct ky_column *c, double *medians)
+{
+	double *ns = calloc(c->n + 1, sizeof(*ns));
+
+	if (!ns)
+		return -ENOMEM;
+	for (size_t k = 0; k < c->n_values; k++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < c->n; i++) {
+			if (c->numbers[i] == (double)k)
+				ns[n++] = c->ns[i];
+		}
+		ky_stats_sort(ns, n);
+		medians[k] = ky_stats_quantile(ns, n, .5);
+	}
+	free(ns);
+	return 0;
+}
+
+/* The r2 of two levels, below a degree and from it on; which of them is longer. */
+static double fit_step(const double *y, size_t n, size_t from, bool *ret_up)
+{
+	double low = ky_stats_mean(y, from), high = ky_stats_mean(y + from, n - from);
+	double mean = ky_stats_mean(y, n), all = 0, within = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		double level = k < from ? low : high;
+
+		all += (y[k] - mean) * (y[k] - mean);
+		within += (y[k] - level) * (y[k] - level);
+	}
+	*ret_up = high > low;
+	return all > 0 ? 1 - within / all : 0;
+}
+
+/*
+ * Degrees of which more than half are slow, from one on, all for the same time: they are on no
+ * line, although one through a usual degree and the others may be near. Returns 1 if it is so, or
+ * 0, or -ENOMEM.
+ */
+static int find_step(const struct ky_column *c, struct range *ret)
+{
+	double medians[KY_MANY_VALUES], order[KY_MANY_VALUES], best = 0;
+	size_t n = c->n_values;
+	int r = find_degree_medians(c, medians), found = 0;
+
+	for (size_t k = 0; k < n; k++)
+		order[k] = (double)k;
+	if (!r)
+		best = KY_MAX(STEP_R2, ky_stats_line(order, medians, n).r2);
+	for (size_t from = 1; !r && from < n; from++) {
+		bool is_up;
+		double r2 = fit_step(medians, n, from, &is_up);
+		size_t fast = is_up ? from : n - from;
+
+		if (r2 <= best)
+			continue;
+		best = r2;
+		found = fast >= MIN_STEP && 2 * (n - fast) > n;
+		*ret = is_up ? (struct range){.from = (double)from, .to = INFINITY}
+			     : (struct range){.from = -INFINITY, .to = (double)from - 1};
+	}
+	return r ? r : found;
+}
+
+static double part_in(const struct range *r, const double *sorted, size_t n, size_t n_all)
+{
+	return (double)(count_below(sorted, n, r->to, true) -
+			count_below(sorted, n, r->from, false)) /
+	       (double)n_all;
+}
+
+static int test_step(struct ky_search *w, const struct ky_column *c, uint32_t key, struct range r,
+	double p, const double *a, size_t na, const double *b, size_t nb)
+{
+	double explained = explained_by_range(w, c, &r);
+
+	r.a = part_in(&r, a, na, w->f->affected.n);
+	r.b = part_in(&r, b, nb, w->d->group->n_typical);
+	if (r.a >= .6 && r.b <= .5 * r.a && explained >= .25)
+		add_range(w, c, key, &r, p, explained);
+	return w->error;
 }
 
 /* --- numbers in the middle --- */
@@ -528,6 +621,11 @@ static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t
 	r = measure_size(w, c, mean_a, mean_b, &e);
 	if (r < 0)
 		return r;
+	if (c->is_degree) {
+		r = find_step(c, &side);
+		if (r)
+			return r < 0 ? r : test_step(w, c, key, side, p, a, na, b, nb);
+	}
 	/* Few numbers may be names: only that they are in order shows that they are none. */
 	if (c->by || c->is_degree) {
 		if (is_growth(&e) && KY_MAX(e.explained, e.linear) >= c->min_explained)

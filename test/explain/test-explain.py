@@ -180,6 +180,11 @@ def test_degrees():
         p.spend({1: 390, 5: 330, 6: 270, 7: 190, 8: 140}[f["prio"]] * math.exp(.3 * p.r.gauss(0, 1)))
     check(Program(95, n=500).make(work, lambda p, i: {"prio": p.r.choice([1, 5, 6, 7, 8]), "kind": p.r.randrange(6)}),
           " — the smaller prio, the longer")
+    # From one on, all of them take the same time.
+    for seed, sign, text in (310, 1, " — when tries ≥ 3 ("), (311, -1, " — when tries ≤ -3 ("):
+        check(Program(seed, n=700).make(
+            lambda p, i, f, sign=sign: p.spend(500 if sign * f["tries"] >= 3 else 40),
+            lambda p, i, sign=sign: {"tries": sign * p.r.choice([0] * 24 + list(range(8))), "kind": p.r.randrange(6)}), text)
 
 
 def test_alike():
