@@ -64,7 +64,7 @@ static void add_reasons(
 
 	if (agents_are_meant(rec->cli)) {
 		kymo_value_add_string(v, to,
-			"no message of these loggers came: does the program import lttngust, or use LTTng's handler for Java, and does the logger's own level let messages pass?");
+			"no message of these loggers came: does the program import lttngust after it has configured logging, or use LTTng's handler for Java, and does the logger's own level let messages pass?");
 	} else if (cli_get(rec->cli, "filter")) {
 		kymo_value_add_string(v, to,
 			"none of its events passed --filter, or none has the fields that it names");
