@@ -53,7 +53,7 @@ static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) int kym
 		address = kymo__find("kymo_app_context_add");
 		memcpy(&add, &address, sizeof(add));
 	}
-	return add ? add(context) : 0;
+	return add ? (add)(context) : 0;
 }
 
 /* When this returns, no thread is in its function, and none will be. */
@@ -68,7 +68,7 @@ kymo_context_unregister(struct kymo_context *context)
 		memcpy(&forget, &address, sizeof(forget));
 	}
 	if (forget)
-		forget(context);
+		(forget)(context);
 }
 
 /*
@@ -90,7 +90,7 @@ static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void ky
 		memcpy(&invalidate, &address, sizeof(invalidate));
 	}
 	if (invalidate)
-		invalidate();
+		(invalidate)();
 }
 
 #ifdef __cplusplus

@@ -242,7 +242,7 @@ kymo__put_values(struct kymo__cursor *c, kymo__value_fn put, int pieces, const v
 
 	if (!pieces) {
 		for (i = 0; i < n; i++)
-			put(c, NULL, (char *)(uintptr_t)p + i * size);
+			(put)(c, NULL, (char *)(uintptr_t)p + i * size);
 		return;
 	}
 	kymo__put_piece(c, NULL, 0, 0);
@@ -268,23 +268,24 @@ extern "C++" {
 /* The pointer or the number that is the parameter's type. */
 struct kymo__argument {
 	void *data;
-	template <typename T> KYMO__QUIET operator T() const
+	template <typename kymo__T> KYMO__QUIET operator kymo__T() const
 	{
-		return (T)(uintptr_t)data;
+		return (kymo__T)(uintptr_t)data;
 	}
 };
 
-template <typename P>
-static inline KYMO__QUIET const void *kymo__checked(void (*)(P), typename kymo__same<P>::type p)
+template <typename kymo__P>
+static inline KYMO__QUIET const void *kymo__checked(
+	void (*)(kymo__P), typename kymo__same<kymo__P>::type p)
 {
 	return (const void *)(uintptr_t)p;
 }
 
-template <typename P, typename T>
+template <typename kymo__P, typename kymo__T>
 static inline KYMO__QUIET __attribute__((__always_inline__)) void kymo__put_array(
-	kymo__cursor *c, kymo__value_fn put, int pieces, void (*)(P), T *p, size_t n)
+	kymo__cursor *c, kymo__value_fn put, int pieces, void (*)(kymo__P), kymo__T *p, size_t n)
 {
-	P first = p;
+	kymo__P first = p;
 
 	kymo__put_values(c, put, pieces, first, n, sizeof(*p));
 }

@@ -80,7 +80,7 @@ kymo_statedump_register(struct kymo_statedump *dump)
 	if (!add)
 		return 0;
 	kymo__see_to_leaving();
-	return add(dump, &kymo__object);
+	return (add)(dump, &kymo__object);
 }
 
 /*
@@ -100,7 +100,7 @@ kymo_statedump_unregister(struct kymo_statedump *dump)
 		memcpy(&forget, &address, sizeof(forget));
 	}
 	if (forget)
-		forget(dump);
+		(forget)(dump);
 }
 
 #ifdef __cplusplus

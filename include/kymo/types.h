@@ -277,12 +277,25 @@ enum kymo_context_type {
 	KYMO_CONTEXT_STRING = 4 /* the first 255 bytes are recorded */
 };
 
+/* Without macros of the program's, which some have for the names of such types. */
+#pragma push_macro("i64")
+#pragma push_macro("u64")
+#pragma push_macro("f64")
+#pragma push_macro("string")
+#undef i64
+#undef u64
+#undef f64
+#undef string
 union kymo_context_value {
 	int64_t i64;
 	uint64_t u64;
 	double f64;
 	const char *string; /* NULL means ""; read before the next call of the function */
 };
+#pragma pop_macro("i64")
+#pragma pop_macro("u64")
+#pragma pop_macro("f64")
+#pragma pop_macro("string")
 
 /* The program owns it, and keeps it from register to unregister. */
 struct kymo_context {

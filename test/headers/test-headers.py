@@ -49,7 +49,9 @@ BESIDE = "".join(f"#include <{h}>\n" for h in ("stdarg.h", "stdbool.h", "stddef.
     + "".join(f"#define {a} (none)\n" for a in ("section", "visibility", "format", "printf", "constructor", "destructor", "cleanup", "weakref", "error",
         "no_instrument_function")) \
     + "".join(f"#define {w} (none)\n" for w in "ONE MORE SCALAR BYTES ARRAY SEQUENCE ENUM STRING TEXT BLOB STRUCT VARIANT NESTED OPTIONAL "
-        "i8 i16 u8 u16 u32 x8 x16 x32 x64 net16 net32 net64 f32".split())
+        "i8 i16 i64 u8 u16 u32 u64 x8 x16 x32 x64 net16 net32 net64 f32 f64 string P S T V".split()) \
+    + "".join(f"#define {f}(...) (none) %\n" for f in "add enter finish forget invalidate leave put record record_flat record_word".split()) \
+    + "#include <kymo/context.h>\n#include <kymo/statedump.h>\n"
 
 # Declarations, mistakes, and the part of the compiler's message that names each mistake.
 TYPES = """#include <kymo/nested.h>

@@ -117,7 +117,7 @@ kymo__object_loaded(void)
 	}
 	kymo__object.size = (uint32_t)sizeof(kymo__object);
 	if (enter)
-		enter(&kymo__object);
+		(enter)(&kymo__object);
 }
 
 /* Called again when the tracer has been loaded. */
@@ -137,7 +137,7 @@ kymo__object_unloaded(void)
 
 	kymo__leave = NULL;
 	if (leave)
-		leave(&kymo__object);
+		(leave)(&kymo__object);
 }
 KYMO__C_END
 

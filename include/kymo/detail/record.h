@@ -54,8 +54,8 @@ static inline KYMO__QUIET __attribute__((__unused__)) void kymo__too_wide(void)
 
 #ifdef __cplusplus
 extern "C++" {
-template <typename T> struct kymo__same {
-	typedef T type;
+template <typename kymo__T> struct kymo__same {
+	typedef kymo__T type;
 };
 template <bool condition> struct kymo__if {
 	typedef int type;
@@ -63,8 +63,8 @@ template <bool condition> struct kymo__if {
 template <> struct kymo__if<false> {
 };
 /* Sizes of numbers and of enumerations, 0 of other types. */
-template <typename T> struct kymo__bytes {
-	enum { count = __is_enum(T) ? sizeof(T) : 0 };
+template <typename kymo__T> struct kymo__bytes {
+	enum { count = __is_enum(kymo__T) ? sizeof(kymo__T) : 0 };
 };
 #define KYMO__BYTES(T)                                                                             \
 	template <> struct kymo__bytes<T> {                                                        \
@@ -79,30 +79,34 @@ KYMO__BYTES(double)
 KYMO__BYTES(long double)
 #undef KYMO__BYTES
 
-template <typename T>
-static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(
-	typename kymo__same<T>::type v)
+template <typename kymo__T>
+static inline KYMO__QUIET __attribute__((__always_inline__)) kymo__T kymo__fit(
+	typename kymo__same<kymo__T>::type v)
 {
 	return v;
 }
 
-template <typename T, typename V> struct kymo__is_wide {
-	enum { value = kymo__bytes<V>::count > sizeof(T) && kymo__bytes<V>::count > sizeof(int) };
+template <typename kymo__T, typename kymo__V> struct kymo__is_wide {
+	enum {
+		value = kymo__bytes<kymo__V>::count > sizeof(kymo__T) &&
+			kymo__bytes<kymo__V>::count > sizeof(int)
+	};
 };
 
-template <typename T, typename V, typename kymo__if<kymo__is_wide<T, V>::value>::type = 0>
-static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
+template <typename kymo__T, typename kymo__V,
+	typename kymo__if<kymo__is_wide<kymo__T, kymo__V>::value>::type = 0>
+static inline KYMO__QUIET __attribute__((__always_inline__)) kymo__T kymo__fit(kymo__V v)
 {
 	kymo__too_wide();
-	return static_cast<T>(v);
+	return static_cast<kymo__T>(v);
 }
 
 /* An `enum class` has no conversion to a number. */
-template <typename T, typename V,
-	typename kymo__if<__is_enum(V) && !kymo__is_wide<T, V>::value>::type = 0>
-static inline KYMO__QUIET __attribute__((__always_inline__)) T kymo__fit(V v)
+template <typename kymo__T, typename kymo__V,
+	typename kymo__if<__is_enum(kymo__V) && !kymo__is_wide<kymo__T, kymo__V>::value>::type = 0>
+static inline KYMO__QUIET __attribute__((__always_inline__)) kymo__T kymo__fit(kymo__V v)
 {
-	return static_cast<T>(v);
+	return static_cast<kymo__T>(v);
 }
 
 static inline KYMO__QUIET __attribute__((__always_inline__)) const char *kymo__text(const char *s)
@@ -271,9 +275,9 @@ static inline KYMO__QUIET __attribute__((__unused__)) void kymo__put_string(
 #ifdef __cplusplus
 extern "C++" {
 /* Text that knows its length: std::string, std::string_view and the like. It ends at a NUL. */
-template <typename S>
-static inline KYMO__QUIET auto kymo__put_string(kymo__cursor *c, const S &s, size_t inline_max)
-	-> decltype(s.length(), kymo__text(s.data()), void())
+template <typename kymo__S>
+static inline KYMO__QUIET auto kymo__put_string(kymo__cursor *c, const kymo__S &s,
+	size_t inline_max) -> decltype(s.length(), kymo__text(s.data()), void())
 {
 	const char *text = kymo__text(s.data());
 	size_t n = static_cast<size_t>(s.length());
@@ -319,14 +323,14 @@ kymo__hand_over(const struct kymo_event *event, struct kymo__cursor *c, unsigned
 	if (!may_have_pieces && size <= sizeof(word)) {
 		memcpy(&word, room,
 			size <= sizeof(word) ? size : 0); /* for compilers that look at dead code */
-		state->record_word(event, word, state->hook, size);
+		(state->record_word)(event, word, state->hook, size);
 	} else if (!may_have_pieces) {
-		state->record_flat(event, room, state->hook, size);
+		(state->record_flat)(event, room, state->hook, size);
 	} else if (!c->n) {
-		state->record_flat(event, room, state->hook, c->len + (size_t)(c->p - room));
+		(state->record_flat)(event, room, state->hook, c->len + (size_t)(c->p - room));
 	} else {
 		kymo__put_piece(c, NULL, 0, 0);
-		state->record(event, room, c->len, c->list, c->n);
+		(state->record)(event, room, c->len, c->list, c->n);
 	}
 }
 
@@ -403,13 +407,13 @@ static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__wal
 				c.len = c.n = 0;
 				c.list = w->free;
 				w->level = level;
-				put(&c, w, data);
+				(put)(&c, w, data);
 				return;
 			}
 			level->at++;
 		}
 	}
-	w->finish(w);
+	(w->finish)(w);
 }
 
 static inline KYMO__QUIET __attribute__((__unused__)) void kymo__descend(
@@ -445,9 +449,9 @@ static KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__unused__)) void kymo__rec
 	struct kymo_event_state *state = w->event->state;
 
 	if (w->n == 1 && w->out->flags == KYMO_PIECE_SCRATCH)
-		state->record_flat(w->event, w->out->ptr, state->hook, w->len);
+		(state->record_flat)(w->event, w->out->ptr, state->hook, w->len);
 	else
-		state->record(w->event, w->out->ptr, w->len, w->out, w->n);
+		(state->record)(w->event, w->out->ptr, w->len, w->out, w->n);
 }
 
 /* Preserves errno, which printf() sets for a character that it cannot convert, for example. */
