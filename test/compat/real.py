@@ -168,12 +168,12 @@ def qemu(lttng):
             work / f"trace-ust-all.{kind}", cwd=TOP / "qemu", log="qemu")
     (work / "calls.c").write_text(calls(["qemu/osdep.h", "trace-ust-all.h"], (work / "trace-ust-all.h").read_text()))
     probes = compile_both("qemu", "trace-ust-all.c", "-I.", cwd=work)
-    calls = compile_both("qemu", "calls.c", "-I.", cwd=work)
+    callers = compile_both("qemu", "calls.c", "-I.", cwd=work)
     programs = {}
     for system in FLAGS:
         programs[system] = work / f"calls-{system}"
         libs = ["-llttng-ust"] if system == ORACLE else []
-        run("gcc", "-o", programs[system], probes[system], calls[system], *libs, "-ldl", log="qemu")
+        run("gcc", "-o", programs[system], probes[system], callers[system], *libs, "-ldl", log="qemu")
     compare("qemu", lttng, "qemu:*", [programs[ORACLE]], [programs[OURS]])
 
 
