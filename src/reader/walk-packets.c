@@ -186,13 +186,34 @@ void ky_walk_leave_damaged(struct ky_walk *w)
 }
 
 /*
- * Returns the place behind an invalid head at this offset where a packet may begin. The next head
- * may begin within the bytes of this one: the file's size limits how much is decoded in total.
+ * Returns where the search for a head begins if the one at this offset is invalid. If the size of
+ * the packet before leads to this offset, that size may be wrong: then the next packet begins
+ * behind its contents. The file's size limits how much is read again for such packets in total.
+ */
+static uint64_t begin_search(struct ky_walk *w, uint64_t offset)
+{
+	uint64_t from = w->contents_end;
+
+	w->contents_end = 0;
+	if (!from || from > offset || w->contents_file != w->file || w->n_reread <= WIDE_SIZE)
+		return offset + 1;
+	w->n_reread -= WIDE_SIZE;
+	return from;
+}
+
+/*
+ * Returns the place of a packet that may follow, if the head at this offset is invalid. The next
+ * head may begin within the bytes of this one: the file's size limits how much is decoded in total.
  */
 static uint64_t find_next_head(struct ky_walk *w, uint64_t offset)
 {
+	uint64_t at;
+
 	w->n_reread -= KY_MIN(w->d.pos / 8, w->n_reread);
-	return w->n_reread ? find_packet(w, offset + 1) : ky_walk_file(w)->size;
+	if (!w->n_reread)
+		return ky_walk_file(w)->size;
+	at = find_packet(w, begin_search(w, offset));
+	return at == offset ? find_packet(w, offset + 1) : at;
 }
 
 /* Skips an invalid head at this offset. bits: the file has so many from there on. */
@@ -249,10 +270,15 @@ static int read_head(struct ky_walk *w, struct ky_packet_head *p, uint64_t offse
 		w->d.end = KY_MIN(got, rest) * 8;
 		r = ky_packet_head_decode(p, &w->d, f, rest * 8, &w->packet_context);
 		if (r != -EBADMSG || n >= HEAD_MAX || got >= KY_MIN(rest, HEAD_MAX))
-			return r;
+			break;
 		w->is_wide = true;
 		n = HEAD_MAX;
 	}
+	if (!r) {
+		w->contents_end = offset + KY_MIN((p->content_bits + 7) / 8, rest);
+		w->contents_file = w->file;
+	}
+	return r;
 }
 
 /* How many bytes of a packet are read at once. */

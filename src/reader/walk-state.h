@@ -82,6 +82,9 @@ struct ky_walk {
 	uint64_t n_slots;   /* size of d.slots */
 	uint64_t end_clock; /* timestamp_end of the current packet; 0: not there */
 	uint64_t last_size; /* bytes of the last packet */
+	/* the end of the contents of the last packet with a valid head, and the packet's file */
+	uint64_t contents_end;
+	size_t contents_file;
 	/* borrowed: the first place from which on the slice may end; NULL: it does not */
 	const struct ky_place *end;
 	/* counts */

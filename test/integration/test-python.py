@@ -302,16 +302,18 @@ def test_damaged_heads(k):
     path = t.write(k.top / "trace")
     data = (path / "channel0_0").read_bytes()
     size = len(data) // 4
-    # Another magic number; a size beyond the file.
-    for number, place in ((n, p) for n in range(4) for p in (0, 4 + 16 + 4 + 8 * 3 + 6)):
+    sizes = 4 + 16 + 4 + 8 * 3
+    more = next(1 << bit for bit in range(3, 8) if not data[sizes] & 1 << bit)
+    # Another magic number; a size beyond the file; one that ends within the next packet.
+    for number, place, change in ((n, *c) for n in range(4) for c in ((0, 0x55), (sizes + 6, 0x55), (sizes, more))):
         if number == 3 and place:
             continue  # this is a file that was cut off
         what = f"head {number}, byte {place}"
         bad = bytearray(data)
-        bad[number * size + place] ^= 0x55
+        bad[number * size + place] ^= change
         (path / "channel0_0").write_bytes(bad)
         opened = kymo.open(path)
-        whole = [n for n in range(4) if n != number]
+        whole = [n for n in range(4) if n != number or change == more]
         is_cut = place > 0  # the packet is read up to the next head
         times = [answers.START + 100 * n + 1 for n in range(4) if is_cut or n != number]
         equal([ts for ts, in opened.events(None, "ts")], times, f"{what}: events")
