@@ -37,6 +37,7 @@ struct note {
 
 /* The state of one thread. */
 struct worker {
+	struct ky_packets packets; /* the buffers of all its slices */
 	struct ky_reading reading;
 	struct ky_format format;
 	struct ky_item first, item;
@@ -110,6 +111,8 @@ static int read_slice(const struct job *job, struct worker *w, const struct ky_s
 	int r = ky_reading_init(&w->reading, job->s->query, job->s->want, slice, &quiet);
 
 	w->format = *job->s->like;
+	if (!r)
+		ky_cursor_set_buffers(w->reading.cursor, &w->packets);
 	while (!r) {
 		bool is_in_first = !w->has_first;
 		struct ky_item *item = is_in_first ? &w->first : &w->item;
@@ -146,6 +149,7 @@ static void deinit_worker(struct worker *w)
 {
 	reset_worker(w);
 	ky_vec_deinit(&w->notes);
+	ky_packets_deinit(&w->packets);
 	ky_buf_deinit(&w->text);
 	free(w->first_values.v);
 	free(w->values.v);

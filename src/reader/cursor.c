@@ -35,7 +35,8 @@ struct ky_cursor {
 	void *pass_arg;
 	/* owned: of the event that is passed to the filter, if the caller wants none */
 	struct ky_values filtered;
-	struct ky_packets packets;
+	struct ky_packets own_packets;
+	struct ky_packets *packets; /* borrowed, or its own */
 };
 
 static bool is_before(const struct ky_walk *x, const struct ky_walk *y)
@@ -270,7 +271,7 @@ static int add_walks(struct ky_cursor *c)
 
 		if (!w)
 			return -ENOMEM;
-		ky_walk_init(w, c->reader->streams[c->n_walks], &c->select, &c->packets, c->counts);
+		ky_walk_init(w, c->reader->streams[c->n_walks], &c->select, c->packets, c->counts);
 		c->walks[c->n_walks] = w;
 		if (is_selected(c, c->n_walks))
 			c->heap[c->n_heap++] = w;
@@ -288,6 +289,7 @@ int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *
 	c->reader = r;
 	c->select = *select;
 	c->last_ns = INT64_MAX;
+	c->packets = &c->own_packets;
 	if (options)
 		c->options = *options;
 	if (grow_counts(c) || add_walks(c)) {
@@ -364,7 +366,7 @@ struct ky_cursor *ky_cursor_close(struct ky_cursor *c)
 		ky_walk_deinit(c->walks[i]);
 		free(c->walks[i]);
 	}
-	ky_packets_deinit(&c->packets);
+	ky_packets_deinit(&c->own_packets);
 	free(c->walks);
 	free(c->heap);
 	free(c->counts);
@@ -380,9 +382,16 @@ void ky_cursor_set_filter(
 	c->pass_arg = arg;
 }
 
+void ky_cursor_set_buffers(struct ky_cursor *c, struct ky_packets *packets)
+{
+	c->packets = packets;
+	for (size_t i = 0; i < c->n_walks; i++)
+		c->walks[i]->packets = packets;
+}
+
 void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p)
 {
-	ky_packet_unref(p, &c->packets);
+	ky_packet_unref(p, c->packets);
 }
 
 void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)

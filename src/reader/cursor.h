@@ -68,6 +68,11 @@ int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *
  */
 void ky_cursor_set_filter(
 	struct ky_cursor *c, bool (*pass)(void *arg, const struct ky_item *item), void *arg);
+/*
+ * Takes buffers from this pool, which outlives the cursor, and leaves them there: cursors one after
+ * another need no new memory. Before the first item.
+ */
+void ky_cursor_set_buffers(struct ky_cursor *c, struct ky_packets *packets);
 /* Closes c, which may be NULL. No packet may have users any more. Returns NULL. */
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
 /*

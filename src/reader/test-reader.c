@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -283,6 +284,62 @@ static void test_every_length(void **state)
 	}
 }
 
+static void write_file(const char *path, const void *data, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Returns the buffer of the only event, which a cursor reads with buffers of the pool. */
+static const struct ky_packet *read_with(struct ky_packets *pool, const struct ky_trace_reader *r)
+{
+	const struct ky_packet *packet;
+	struct ky_select all = KY_SELECT_ALL;
+	struct ky_cursor *c;
+	struct ky_item item;
+
+	assert_int_equal(ky_cursor_open(&c, r, &all, NULL), 0);
+	ky_cursor_set_buffers(c, pool);
+	assert_int_equal(ky_cursor_next(c, &item, NULL), 1);
+	packet = item.packet;
+	assert_int_equal(ky_cursor_next(c, &item, NULL), 0);
+	ky_cursor_close(c);
+	return packet;
+}
+
+/* A cursor leaves its buffers to the next one. */
+static void test_buffers(void **state)
+{
+	char dir[] = "/tmp/kymo-buffers-XXXXXX", metadata_path[64], stream_path[64], why[256];
+	const struct ky_packet *packet;
+	struct ky_packets pool = {0};
+	struct ky_trace_reader *r;
+	struct packet p;
+
+	start_packet(&p, 0, 0);
+	add_near(&p, 5, 1, "text");
+	assert_non_null(mkdtemp(dir));
+	snprintf(metadata_path, sizeof(metadata_path), "%s/metadata", dir);
+	snprintf(stream_path, sizeof(stream_path), "%s/stream", dir);
+	write_file(metadata_path, metadata, strlen(metadata));
+	write_file(stream_path, &p, sizeof(p));
+	assert_int_equal(
+		ky_trace_reader_open(&r, (const char *const[]){dir}, 1, NULL, why, sizeof(why)), 0);
+	packet = read_with(&pool, r);
+	assert_ptr_equal(pool.unused, packet);
+	assert_ptr_equal(read_with(&pool, r), packet);
+	assert_ptr_equal(pool.unused, packet);
+	assert_null(packet->next);
+	ky_packets_deinit(&pool);
+	ky_trace_reader_close(r);
+	unlink(metadata_path);
+	unlink(stream_path);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_search_behind_whole_fields),
 		cmocka_unit_test(test_array_of_numbers),
 		cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_buffers),
 	};
 
 	setenv("TZ", "UTC", 1);
