@@ -179,14 +179,23 @@ static int get_file(struct trace *t, size_t number, const struct kymo_value *fil
 	return r;
 }
 
-static int get_files(struct trace *t)
+static bool is_metadata(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, "metadata");
+}
+
+/* Gets the metadata, or all other files. */
+static int get_files(struct trace *t, bool metadata)
 {
 	const struct kymo_value *files = kymo_value_get(t->manifest, "files"), *file;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < kymo_value_count(files); i++) {
 		file = kymo_value_at(files, i);
-		if (number_of(file, "session") == t->session)
+		if (number_of(file, "session") == t->session &&
+			is_metadata(text_of(file, "path")) == metadata)
 			r = get_file(t, i, file);
 	}
 	return r;
@@ -250,13 +259,6 @@ static int rewrite(struct trace *t, int parent)
 		r = write_metadata(parent, &b);
 	ky_buf_deinit(&b);
 	return r;
-}
-
-static bool is_metadata(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return !strcmp(slash ? slash + 1 : path, "metadata");
 }
 
 static int set_clock(struct trace *t, const char *path)
@@ -342,9 +344,17 @@ static int get_trace(struct trace *t)
 		return 0;
 	if (!r)
 		r = each_metadata(t, discard_metadata);
+	if (r)
+		return r;
+	/* Without metadata, nobody takes a part of the files for the trace. */
+	r = get_files(t, false);
 	if (!r)
-		r = get_files(t);
-	return r ? r : finish_trace(t);
+		r = get_files(t, true);
+	if (!r)
+		r = finish_trace(t);
+	if (r)
+		each_metadata(t, discard_metadata);
+	return r;
 }
 
 static void put_trace(const struct trace *t)

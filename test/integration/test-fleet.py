@@ -6,6 +6,7 @@ those that do not answer are named, and snapshots arrive whole and once, whateve
 host's identity is good for that host only.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -489,6 +490,14 @@ def purge(fleet, **what):
     raw.close()
 
 
+def last_stored(fleet, stream, subject):
+    """Returns the last object that a stream of the server has for a subject."""
+    raw = Raw(fleet, fleet.k.home / "kymo-fleet", "admin")
+    answer = json.loads(raw.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps({"last_by_subj": subject}).encode()))
+    raw.close()
+    return json.loads(base64.b64decode(answer["message"]["data"]))
+
+
 def test_lost(k):
     """A host ships a snapshot once more if servers have lost some of it, while it holds it."""
     with fleet_of(k, "web1", "db1") as fleet:
@@ -520,9 +529,16 @@ def test_lost(k):
         fleet.wait_hosts("web1", "db1")
         fleet.kymo("fetch", made["id"], "-o", k.top / "empty", PATIENT)
         check_fetched(fleet, k.top / "empty", made["id"], events)
-        # It is lost everywhere.
-        purge(fleet, filter="kymo.seg.0.web1.>")
+        # It is lost everywhere: first all but the metadata, and no trace is made of that.
+        manifest = last_stored(fleet, "KYMO", f"kymo.done.{made['id']}.web1")
         shutil.rmtree(web.held / made["id"])
+        for number, file in enumerate(manifest["files"]):
+            if not file["path"].endswith("metadata"):
+                purge(fleet, filter=f"{subject}.{number}")
+        fleet.kymo("fetch", made["id"], "-o", k.top / "part", PATIENT, status=1)
+        equal(list((k.top / "part" / "web1").rglob("metadata")), [], "metadata of a trace that is not complete")
+        check((k.top / "part" / "db1" / "flight" / ".fetched").exists(), "the trace of the other host is missing")
+        purge(fleet, filter="kymo.seg.0.web1.>")
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "gone", PATIENT, status=1)
         check(re.fullmatch(r"kymo: web1: the server does not have all of \S+ any more, or it was damaged; the host: it does not hold the snapshot \(any more\)\n", done.stderr), done.stderr)
 
