@@ -121,11 +121,11 @@ static void explain_failure(struct link *l, natsStatus status, const struct flee
 {
 	if (status == NATS_PROTOCOL_ERROR)
 		snprintf(l->why, sizeof(l->why),
-			"%.150s: the server refuses '%.150s': it has expired, or is of another fleet",
+			"%.150s: the server refuses '%.150s': it is not valid by the server's clock, or is of another fleet",
 			c->servers, c->cert);
 	else if (status == NATS_SSL_ERROR)
 		snprintf(l->why, sizeof(l->why),
-			"%.150s: its certificate has expired, or '%.150s' is of another fleet (%.120s)",
+			"%.150s: its certificate is not valid by this host's clock, or '%.150s' is of another fleet (%.120s)",
 			c->servers, c->ca, last_words(status));
 	else
 		link_fail(l, status, c->servers);
