@@ -284,6 +284,28 @@ def test_two_sessions(k):
     equal([len(events(k.top / s, "probed_step")) for s in ("a", "b")], [N - 100, 2 * (N - 100)], "events")
 
 
+def test_used_by_others(k):
+    """Another program uses a probe when its session ends: the probe is removed afterwards."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.top / "trace")
+    for name in ("first", "second"):
+        k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", name)
+    (group,) = groups(k)
+    left = lambda: [line.split()[0] for line in definitions(group)]
+    other = TRACING / "instances" / f"other-{os.getpid()}"
+    other.mkdir()
+    try:
+        enable = other / "events" / group / "second" / "enable"
+        enable.write_text("1")
+        k.kymo("destroy")
+        equal(left(), [f"p:{group}/second"], "the probe that is used")
+        enable.write_text("0")
+        wait_for(lambda: not left(), "the probe to be removed")
+    finally:
+        other.rmdir()
+
+
 def test_rules(k):
     """A rule is disabled and enabled again, and removed; its name means one place."""
     need_tracefs()

@@ -95,7 +95,8 @@ static void remove_first(const struct tracefs *t, struct probes_removal *r, size
 		rest = NULL;
 	while ((line = strsep(&rest, "\n")) && *line) {
 		snprintf(text, sizeof(text), "%s\n", line);
-		tracefs_append(t->root, DEFINITIONS, text);
+		if (tracefs_append(t->root, DEFINITIONS, text) == -EBUSY)
+			ky_buf_puts(&r->used, text);
 	}
 	free(copy);
 	ky_buf_consume(&r->lines, n_bytes);
@@ -106,6 +107,7 @@ static void remove_now(const struct tracefs *t, struct probes_removal *r)
 	if (r->lines.len)
 		remove_first(t, r, r->lines.len);
 	ky_buf_deinit(&r->lines);
+	ky_buf_deinit(&r->used);
 }
 
 /* Disables the event of a line "-:GROUP/NAME". Returns the bytes of the line. */
@@ -131,6 +133,14 @@ bool probes_remove_some(
 		remove_first(t, r, n);
 	}
 	return !r->lines.len;
+}
+
+bool probes_list_used(struct probes_removal *r)
+{
+	ky_buf_deinit(&r->lines);
+	r->lines = r->used;
+	r->used = (struct ky_buf){0};
+	return r->lines.len > 0;
 }
 
 static void add_of_group(const struct tracefs *t, const char *name, void *removal)

@@ -41,7 +41,9 @@ int probes_check(const struct tracefs *t, const char *line, char *why, size_t wh
 /* Lines "-:GROUP/NAME": each removes the definitions of a name, and concerns no others. */
 struct probes_removal {
 	struct ky_buf lines; /* owned */
-	const void *arg;     /* while they are listed: of the function that chooses them */
+	struct ky_buf
+		used;	 /* owned: those that the kernel kept, because another program uses them */
+	const void *arg; /* while they are listed: of the function that chooses them */
 };
 
 /* Lists the probes of the instance's group, to remove them. */
@@ -54,6 +56,8 @@ void probes_list_orphans(const struct tracefs *t, int instances, struct probes_r
  */
 bool probes_remove_some(
 	const struct tracefs *t, int dir, struct probes_removal *r, uint64_t until_ns);
+/* Lists those again that another program used. Returns whether there are any. */
+bool probes_list_used(struct probes_removal *r);
 /* Returns whether all of a rule's lines are known; known: or NULL. */
 bool probes_are_known(const char *known, const char *lines);
 /* Adds those of a rule's lines to `known` that the group has already. Returns 0 or -ENOMEM. */

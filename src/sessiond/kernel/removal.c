@@ -8,6 +8,7 @@
 #define PIECE_NS    (50 * KY_NS_PER_MS)
 #define RETRY_NS    (20 * KY_NS_PER_MS)
 #define RETRIES_MAX 100u
+#define USED_NS	    (1000 * KY_NS_PER_MS) /* between tries if other programs use all that is left */
 
 /* An instance with its probes, and the one that serves it. */
 struct removal {
@@ -15,6 +16,7 @@ struct removal {
 	struct instance main, tasks;
 	struct probes_removal probes;
 	unsigned n_tries;
+	bool is_used; /* only probes are left that another program uses */
 };
 
 static void removal_free(struct removal *r)
@@ -23,6 +25,7 @@ static void removal_free(struct removal *r)
 	instance_close(&r->main);
 	instance_close(&r->tasks);
 	ky_buf_deinit(&r->probes.lines);
+	ky_buf_deinit(&r->probes.used);
 	free(r);
 }
 
@@ -56,6 +59,15 @@ static void try_removal(const struct kernel *k, struct removal *r, uint64_t unti
 		ky_error(
 			"cannot remove the tracefs instance %s, because a process has its files open: the next session daemon removes it",
 			*r->main.name ? r->main.name : r->tasks.name);
+	else if (probes_list_used(&r->probes)) {
+		if (!r->is_used)
+			ky_error(
+				"cannot remove probe %.*s while another program uses it: it is removed when none does",
+				(int)strcspn(r->probes.lines.data, "\n") - 2,
+				(char *)r->probes.lines.data + 2);
+		r->is_used = true;
+		return;
+	}
 	removal_free(r);
 }
 
@@ -67,13 +79,24 @@ static void try_removals(struct kernel *k, uint64_t until_ns)
 		try_removal(k, r, until_ns);
 }
 
+/* Returns whether other programs use all that is left. */
+static bool is_all_used(const struct kernel *k)
+{
+	const struct removal *r;
+
+	ky_list_foreach (r, &k->removals, node)
+		if (!r->is_used)
+			return false;
+	return true;
+}
+
 static void run_removals(struct ky_timer *t)
 {
 	struct kernel *k = ky_container_of(t, struct kernel, removal_timer);
 
 	try_removals(k, ky_clock_ns(CLOCK_MONOTONIC) + PIECE_NS);
 	if (!ky_list_empty(&k->removals))
-		ky_timer_set(&k->env->loop, t, RETRY_NS);
+		ky_timer_set(&k->env->loop, t, is_all_used(k) ? USED_NS : RETRY_NS);
 }
 
 void removals_run(struct kernel *k)
@@ -120,8 +143,13 @@ void removal_add_orphans(struct kernel *k, int instances)
 
 void removals_deinit(struct kernel *k)
 {
+	struct removal *r, *tmp;
+
 	ky_timer_cancel(&k->removal_timer);
 	/* Consumers that have just ended close their files in a moment. */
-	while (try_removals(k, UINT64_MAX), !ky_list_empty(&k->removals))
+	while (try_removals(k, UINT64_MAX), !is_all_used(k))
 		poll(NULL, 0, (int)(RETRY_NS / KY_NS_PER_MS));
+	/* The next session daemon removes them. */
+	ky_list_foreach_safe (r, tmp, &k->removals, node)
+		removal_free(r);
 }

@@ -17,7 +17,7 @@ void removal_add(struct kernel *k, struct instance *main, struct instance *tasks
 void removal_add_orphans(struct kernel *k, int instances);
 /* Removes what was added, at once if that takes no time, else in pieces. */
 void removals_run(struct kernel *k);
-/* Removes all that is left, however long it takes. */
+/* Removes all that is left, however long it takes, but for probes that other programs use. */
 void removals_deinit(struct kernel *k);
 
 #endif
