@@ -13,12 +13,17 @@ static bool has_bounds(const struct ky_cons_bounds *b)
 	return b->max_disk || b->keep_free || b->keep_chunks || b->keep_bytes || b->keep_s;
 }
 
-/* Returns UINT64_MAX if the file system does not report it. */
+/*
+ * Returns UINT64_MAX if the file system does not report it: ramfs, tmpfs without a limit, and some
+ * of FUSE have no block in all.
+ */
 static uint64_t free_bytes(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (fstatfs(fd, &fs) < 0 || !fs.f_blocks)
+		return UINT64_MAX;
+	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
 static uint64_t boot_time_s(void)

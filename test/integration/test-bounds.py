@@ -203,6 +203,22 @@ def test_keep_free(k):
         equal(status(k, name)["unwritten"], 0, "events that did not get to the disk")
 
 
+def test_free_space_unknown(k):
+    """A file system that does not report its size is not full: --keep=1 alone removes chunks."""
+    disk = k.start_daemon_with_disk("0")
+    visible = pathlib.Path(f"/proc/{k.daemon.pid}/root{disk}")
+    equal(os.statvfs(visible).f_blocks, 0, "blocks of a tmpfs without a limit")
+    k.kymo("create", "s", "-o", disk / "s")
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    emitted = rotated(k, 3)
+    k.kymo("enable-rotation", "s", "--keep=1", "--keep-free=1M")
+    wait_for(lambda: status(k)["rotation"]["expired_chunks"], "the oldest chunks to be removed")
+    equal((status(k)["rotation"]["expired_chunks"], len(chunks(visible / "s"))), (2, 1), "chunks removed, and kept")
+    k.kymo("stop")
+    exact(k, visible / "s", emitted)
+
+
 def test_usage(k):
     k.start_daemon()
     k.record("emit:*")
