@@ -22,9 +22,9 @@ SMALL = ("--num-subbuf=4", "--subbuf-size=16K")
 SOON = 20  # seconds: less than a client waits (30), enough for a busy machine
 
 
-def hang(k, channel=SMALL, events=50000):
+def hang(k, channel=SMALL, events=50000, env=None):
     """Starts a session whose consumer is stopped while a program records."""
-    k.start_daemon()
+    k.start_daemon(env=env)
     trace = k.record("emit:*", channel=channel)
     k.app("emit", "-n", 10, "-p", 1)
     wait_for(lambda: status(k)["session"]["recorded"] == 10, "the first events to be written")
@@ -61,6 +61,21 @@ def last_step_ns(k):
     """Returns the clock of the consumer's last step, by the session's memory (abi/resume.h)."""
     fd, = [fd for fd, link, _ in kymotest.descriptors(k.daemon.pid) if link.startswith("/memfd:kymo-session")]
     return struct.unpack_from("<Q", pathlib.Path(f"/proc/{k.daemon.pid}/fd/{fd}").read_bytes(), 40)[0]
+
+
+def test_consumers_that_die(k):
+    """If no consumer can write the rest, destroy says how many events are lost."""
+    programs = k.top / "programs"
+    programs.mkdir()
+    consumerd = programs / "kymo-consumerd"
+    consumerd.symlink_to(kymotest.RUN_FROM / "src/consumerd/kymo-consumerd")
+    _, consumer = hang(k, env={"KYMO_LIBEXECDIR": str(programs)})
+    consumerd.unlink()
+    consumerd.write_text("#!/bin/sh\nexit 1\n")
+    consumerd.chmod(0o755)
+    os.kill(consumer, signal.SIGKILL)
+    said = k.kymo("destroy", "s", status=1).stderr
+    check("died repeatedly: 50000 events that were not written out are lost" in said, said)
 
 
 def test_status(k):

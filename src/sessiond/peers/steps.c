@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/steps.h"
 
+#include <inttypes.h>
 #include <limits.h>
 
 #include "sessiond/kernel/kernel.h"
@@ -264,11 +265,20 @@ static void consumer_trouble(struct consumer *c, const char *message)
 
 static void give_up(struct session *s)
 {
-	char why[PATH_MAX + 128];
+	char why[PATH_MAX + 160], n[32] = "";
+	struct backlog b;
 
-	snprintf(why, sizeof(why), "its consumer process died repeatedly: %s%s%s",
-		s->shm_path ? "'kymo recover " : "events that were not written out are lost",
-		s->shm_path ? s->shm_path : "", s->shm_path ? "' may write out the rest" : "");
+	consumer_backlog(&recording_of(s)->consumer, &b);
+	if (b.recorded + b.discarded)
+		snprintf(n, sizeof(n), "%" PRIu64 " ", b.recorded + b.discarded);
+	if (s->shm_path)
+		snprintf(why, sizeof(why),
+			"its consumer process died repeatedly: 'kymo recover %s' may write out the %sevents that it has not written",
+			s->shm_path, n);
+	else
+		snprintf(why, sizeof(why),
+			"its consumer process died repeatedly: %sevents that were not written out are lost",
+			n);
 	s->shm_fd = ky_close(s->shm_fd); /* the files stay */
 	finish_for_good(s, -ECHILD, why);
 }
