@@ -128,24 +128,59 @@ static void library_version(const char *path, char *version, size_t size)
 	munmap(map, (size_t)st.st_size);
 }
 
+#define LIBRARY "/libkymo.so.0"
+
+/* Returns true if applications of this architecture can load the file. */
+static bool is_loadable(const char *path)
+{
+	static const unsigned char own[] = {0x7f, 'E', 'L', 'F', sizeof(void *) / 4};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	unsigned char head[sizeof(own)];
+
+	return fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
+	       !memcmp(head, own, sizeof(own));
+}
+
+/* Finds the library as the dynamic loader does: it looks into LD_LIBRARY_PATH first. */
+static bool find_in_variable(char *path, size_t size)
+{
+	const char *dir = getenv("LD_LIBRARY_PATH");
+
+	while (dir && *dir) {
+		int len = (int)strcspn(dir, ":;");
+
+		if (snprintf(path, size, "%.*s%s", len ? len : 1, len ? dir : ".", LIBRARY) <
+				(int)size &&
+			is_loadable(path))
+			return true;
+		dir += len + (dir[len] != '\0');
+	}
+	return false;
+}
+
 static void check_library(struct doctor *d)
 {
-	char path[PATH_MAX + 32], version[64];
+	char path[PATH_MAX + sizeof(LIBRARY)], version[64];
+	const char *from = " (LD_LIBRARY_PATH)";
 
-	if (cli_locate_tracer_dir(path) < 0) {
-		report_finding(d, "library", FOUND_FAILURE, "install libkymo, or run ldconfig",
-			"libkymo.so.0 was not found: applications run, but cannot be recorded");
-		return;
+	if (!find_in_variable(path, sizeof(path))) {
+		from = "";
+		if (cli_locate_tracer_dir(path) < 0) {
+			report_finding(d, "library", FOUND_FAILURE,
+				"install libkymo, or run ldconfig",
+				"libkymo.so.0 was not found: applications run, but cannot be recorded");
+			return;
+		}
+		strcat(path, LIBRARY);
 	}
-	strcat(path, "/libkymo.so.0");
 	library_version(path, version, sizeof(version));
 	if (strcmp(version, KYMO_VERSION) != 0)
 		report_finding(d, "library", FOUND_WARNING,
 			"install the same version of kymo and libkymo; features that only one of them has do not work",
-			"%s has version %s, and this program %s", path,
+			"%s%s has version %s, and this program %s", path, from,
 			*version ? version : "unknown", KYMO_VERSION);
 	else
-		report_finding(d, "library", FOUND_OK, "", "%s, version %s", path, version);
+		report_finding(d, "library", FOUND_OK, "", "%s%s, version %s", path, from, version);
 }
 
 /* Shortens an absolute path to what exists of it: there the first missing directory is made. */

@@ -128,9 +128,14 @@ def test_library_of_another_version(k):
     library = (pathlib.Path(LIBDIR) / "libkymo.so.0").read_bytes()
     mark = library.index(b"libkymo version ") + len(b"libkymo version ")
     (k.top / "p" / "tracer" / "libkymo.so.0").write_bytes(library[:mark] + b"9" + library[mark + 1 :])
-    text = k.run([k.top / "p" / "cli" / "kymo", "--json", "doctor"], status=1).stdout
+    text = k.run([k.top / "p" / "cli" / "kymo", "--json", "doctor"], status=1, env={"LD_LIBRARY_PATH": ""}).stdout
     states = {(c["check"], c["state"]) for c in json.loads(text)["checks"]}
     check({("library", "warn"), ("programs", "fail")} <= states, states)
+    # the dynamic loader takes the library of LD_LIBRARY_PATH, but none of another architecture
+    (k.top / "other").mkdir()
+    (k.top / "other" / "libkymo.so.0").write_bytes(library[:4] + b"\1" + library[5:])
+    found = doctor(k, 0, env={"LD_LIBRARY_PATH": f"{k.top}/none::{k.top}/other:{k.top}/p/tracer"})
+    one(found, "library", "warn", f"{k.top}/p/tracer/libkymo.so.0 (LD_LIBRARY_PATH)", "version 9")
 
 
 def test_limits(k):
