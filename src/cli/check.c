@@ -148,6 +148,8 @@ int monitor_check(struct cli *cli)
 		add_problem(&c, is_unknown(m.error) ? CHECK_UNKNOWN : CHECK_CRITICAL, NULL, "%s",
 			monitor_why(cli, &m));
 	print_check(&c);
+	if (fflush(stdout) || ferror(stdout))
+		c.state = CHECK_UNKNOWN; /* the line is the answer; cli_main() reports the error */
 	monitor_free(&m);
 	for (int i = 0; i <= CHECK_UNKNOWN; i++)
 		ky_buf_deinit(&c.problems[i]);

@@ -287,6 +287,7 @@ def test_full_output(k):
     for to, why in (">/dev/full", "No space left on device"), (">&-", "standard output is closed"):
         done = k.run(["sh", "-c", f'exec "$0" list {to}', CLI], status=1)
         equal(done.stderr, f"kymo: cannot write the output: {why}\n", f"list {to}")
+        k.run(["sh", "-c", f'exec "$0" status --check {to}', CLI], status=3)  # 1 would be a warning
 
 
 def test_daemon_without_standard_files(k):
