@@ -377,6 +377,31 @@ static int call_until_answered(struct cli *cli, struct kymo_ctl *ctl, const char
 	}
 }
 
+static bool is_utf8(const char *text)
+{
+	return !text || ky_utf8_valid(text, strlen(text));
+}
+
+/* Refuses a request that is not UTF-8, and names the argument that is the reason. */
+static int refuse_bytes(struct cli *cli)
+{
+	const struct cli_args *a = &cli->args;
+
+	for (size_t i = 0; i < a->n_given; i++)
+		if (!is_utf8(a->given[i].value))
+			return cli_fail(cli, "usage",
+				"--%s=%s: names, patterns and paths must be UTF-8",
+				a->given[i].opt->name, a->given[i].value);
+	/* Those of `kymo record` belong to another program. */
+	for (size_t i = 0; i < a->n_pos && cli->command->mode != CLI_PARSE_UNTIL_ARG; i++)
+		if (!is_utf8(a->pos[i]))
+			return cli_fail(cli, "usage",
+				"argument '%s': names, patterns and paths must be UTF-8",
+				a->pos[i]);
+	return cli_fail(cli, "usage",
+		"the working directory, KYMO_HOME or HOME is not UTF-8: paths must be");
+}
+
 int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
@@ -385,8 +410,8 @@ int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 
 	if (!text)
 		return no_answer(cli, -ENOMEM);
-	if (!ky_utf8_valid(text, strlen(text)))
-		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
+	if (!is_utf8(text))
+		return refuse_bytes(cli);
 	cli_report_slow("waiting for the session daemon");
 	r = call_until_answered(cli, ctl, command, params, ret_reply);
 	cli_report_slow(NULL);

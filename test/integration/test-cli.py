@@ -109,6 +109,18 @@ def test_usage_is_2(k):
     check("not both" in k.kymo("watch", "--session=s", "absent", status=2).stderr, "two names of a session")
 
 
+def test_bytes_that_are_no_text(k):
+    """The argument that is not UTF-8 is named; or what is it in the environment."""
+    k.start_daemon()
+    for line, named in ((["stop", b"a\xff"], "argument 'a\\xff'"), (["create", "a", "-o", b"/tmp/\xff"], "--output=/tmp/\\xff"),
+        (["record", "-e", b"\xff:*", "true"], "--event=\\xff:*"), (["record", "-o", b"\xfe", "echo", b"\xff"], "--output=\\xfe")):
+        done = subprocess.run([CLI, *line], env=k.env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=kymotest.TIMEOUT)
+        equal((done.returncode, done.stderr.decode()), (2, f"kymo: {named}: names, patterns and paths must be UTF-8\n"), line)
+    odd = os.fsencode(k.top) + b"/\xff"
+    done = subprocess.run([CLI, "record", "echo", b"\xfe"], env={**k.env, "KYMO_HOME": odd}, capture_output=True, check=False, timeout=kymotest.TIMEOUT)
+    check(done.returncode == 2 and b"KYMO_HOME or HOME" in done.stderr, done.stderr)
+
+
 def test_refused_as_a_whole(k):
     """A command that is refused for its last option has made nothing."""
     k.start_daemon()
