@@ -205,20 +205,40 @@ static int check_writable(const char *path)
 	return access(path, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
+/*
+ * Stores how many bytes this user can write where the path is. Stores UINT64_MAX if the file system
+ * does not report it: ramfs, tmpfs without a limit, and some of FUSE have no block in all. Returns
+ * 0, -ENOSPC if no file can be made, or another error.
+ */
+static int find_room(const char *path, uint64_t *ret_bytes)
+{
+	struct statvfs fs;
+
+	if (statvfs(path, &fs) < 0)
+		return -errno;
+	*ret_bytes = !fs.f_blocks ? UINT64_MAX
+				  : (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	return !*ret_bytes || (fs.f_files && !fs.f_ffree) ? -ENOSPC : 0;
+}
+
 /* --- run directory and daemon --- */
 
 /* A daemon makes the run directory itself, but not those above it. */
 static void check_missing_rundir(struct doctor *d)
 {
 	char parent[PATH_MAX];
+	uint64_t room;
 	int r;
 
 	snprintf(parent, sizeof(parent), "%s", d->rundir);
 	r = check_writable(dirname(parent));
+	if (!r)
+		r = find_room(parent, &room);
 	if (r)
 		report_finding(d, "rundir", FOUND_FAILURE,
-			r == -ENOENT ? "create it, or set KYMO_RUNDIR"
-				     : "set KYMO_RUNDIR to a directory that belongs to you",
+			r == -ENOENT   ? "create it, or set KYMO_RUNDIR"
+			: r == -ENOSPC ? "free some space there, or set KYMO_RUNDIR"
+				       : "set KYMO_RUNDIR to a directory that belongs to you",
 			"%s cannot be made in %s: %s", d->rundir, parent, strerror(-r));
 	else
 		report_finding(
@@ -228,6 +248,7 @@ static void check_missing_rundir(struct doctor *d)
 /* Returns false if no daemon can use it. */
 static bool check_rundir(struct doctor *d)
 {
+	uint64_t room;
 	struct stat st;
 	int r = ky_rundir(geteuid(), d->rundir, sizeof(d->rundir) - 32);
 
@@ -263,6 +284,10 @@ static bool check_rundir(struct doctor *d)
 		report_finding(d, "rundir", FOUND_FAILURE, "chmod u+rwx, or set KYMO_RUNDIR",
 			"no socket can be made in %s: %s", d->rundir,
 			strerror(-check_writable(d->rundir)));
+	else if (find_room(d->rundir, &room) == -ENOSPC)
+		report_finding(d, "rundir", FOUND_FAILURE,
+			"free some space there, or set KYMO_RUNDIR",
+			"the file system of %s is full: no daemon can start", d->rundir);
 	else if (!geteuid() && !ky_env("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
 		report_finding(d, "rundir", FOUND_FAILURE, "chmod 755",
 			"applications of other users cannot reach %s (mode %04o)", d->rundir,
@@ -497,7 +522,6 @@ static void check_kernel(struct doctor *d)
 static void check_space(struct doctor *d)
 {
 	char traces[PATH_MAX], path[PATH_MAX], size[32];
-	struct statvfs fs;
 	uint64_t space;
 	int r = cli_locate_traces(traces, sizeof(traces));
 
@@ -510,16 +534,20 @@ static void check_space(struct doctor *d)
 	strcpy(path, traces);
 	keep_existing(path);
 	r = check_writable(path);
-	if (!r && statvfs(path, &fs) < 0)
-		r = -errno;
+	if (!r)
+		r = find_room(path, &space);
 	if (r) {
-		report_finding(d, "traces", FOUND_FAILURE, "set KYMO_HOME, or give --output",
+		report_finding(d, "traces", FOUND_FAILURE,
+			r == -ENOSPC ? "free some space, set KYMO_HOME, or give --output"
+				     : "set KYMO_HOME, or give --output",
 			"traces cannot be written to %s: %s", traces, strerror(-r));
 		return;
 	}
-	space = (uint64_t)fs.f_bavail * fs.f_frsize;
 	cli_format_size(size, sizeof(size), space);
-	if (space < SPACE_LOW)
+	if (space == UINT64_MAX)
+		report_finding(d, "traces", FOUND_OK, "",
+			"%s: its file system does not report how much is free", traces);
+	else if (space < SPACE_LOW)
 		report_finding(d, "traces", space < SPACE_NONE ? FOUND_FAILURE : FOUND_WARNING,
 			"free some space, set KYMO_HOME, or give --output", "%s: only %s are free",
 			traces, size);

@@ -172,6 +172,14 @@ def test_without_sys_and_full_disk(k):
     recorded = k.run([*hide, CLI, "record", "-o", k.top / "kernel", "-k", "sched_switch", "--", "true"], status=None).returncode == 0
     one(found, "kernel", "ok" if recorded else "warn", "events of the kernel can be recorded" if recorded else "cannot be recorded")
     one(found, "traces", "fail", "are free")
+    # no room for a byte, or for a file; and a file system that does not report its size
+    for size, fill in ("size=64k", 'head -c 1m /dev/zero >"$0/fill"'), ("nr_inodes=2", "true"):
+        full = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o {size} none "$0" && mkdir "$0/run"; {fill} 2>/dev/null; exec "$@"', str(k.top / "disk"))
+        found = doctor(k, 1, wrap=full, env={"KYMO_RUNDIR": str(k.top / "disk" / "run"), "KYMO_HOME": str(k.top / "disk")})
+        one(found, "rundir", "fail", "is full", "free some space")
+        one(found, "traces", "fail", "No space left on device", "free some space")
+    vast = ("unshare", "-m", "sh", "-c", 'mount -t ramfs none "$0" && exec "$@"', str(k.top / "disk"))
+    one(doctor(k, 0, wrap=vast, env={"KYMO_HOME": str(k.top / "disk")}), "traces", "ok", "does not report")
 
 
 def test_pid_namespace(k):
