@@ -138,6 +138,15 @@ static void fold_case(char to[RULE_PATTERN_MAX + 1], const char *from, size_t ma
 	to[n] = '\0';
 }
 
+/* Returns true if a word of the name begins with the text: "order" is near "shop:order". */
+static bool begins_a_word(const char *name, const char *text)
+{
+	for (const char *p = strstr(name, text); p; p = strstr(p + 1, text))
+		if (p == name || !isalnum((unsigned char)p[-1]))
+			return true;
+	return false;
+}
+
 /* The text before the first star must come near a beginning of the name. */
 bool name_is_near(const char *pattern, const char *name)
 {
@@ -149,7 +158,7 @@ bool name_is_near(const char *pattern, const char *name)
 		return false;
 	fold_case(a, pattern, n);
 	fold_case(b, name, RULE_PATTERN_MAX);
-	if (strstr(b, a))
+	if (begins_a_word(b, a))
 		return true;
 	len = least = strlen(b);
 	if (pattern[n] == '*') {

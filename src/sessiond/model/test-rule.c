@@ -100,6 +100,8 @@ static void test_near(void **state)
 	assert_false(name_is_near("shop:cart", "parcel:sent"));
 	assert_false(name_is_near("parcel:*", "shop:order"));
 	assert_true(name_is_near("shed*", "sched_switch"));
+	assert_true(name_is_near("switch", "sched_switch"));
+	assert_false(name_is_near("up:*", "kymo_cgroup:container"));
 	assert_true(name_is_near("scched*", "sched_switch"));
 	assert_false(name_is_near("shed*", "check_mmio_spte"));
 	assert_false(name_is_near("shed*", "thermal_apic_exit"));
