@@ -58,6 +58,7 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 	uint64_t n = kymo_value_u64(kymo_value_get(t, "rate_n"));
 	uint64_t left_out = kymo_value_u64(kymo_value_get(t, "left_out"));
 	uint64_t missed = kymo_value_u64(kymo_value_get(t, "missed_spans"));
+	const char *obstacle = kymo_value_string(kymo_value_get(t, "obstacle"));
 	char period[32];
 
 	cli_format_usec(period, sizeof(period), kymo_value_u64(kymo_value_get(t, "rate_us")), " ");
@@ -77,6 +78,8 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 	if (left_out)
 		printf("; %" PRIu64 " left out because of this limit", left_out);
 	printf("\n");
+	if (*obstacle)
+		printf("  %s\n", cli_safe(cli, obstacle));
 	if (missed)
 		printf("  not measured: %" PRIu64
 		       " span%s of the session, because too many were open at a time\n",

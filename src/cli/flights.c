@@ -114,30 +114,48 @@ void flights_watch(struct flights *f)
 		cli_warn(f->cli, "cannot start a thread: snapshots are written, but not reported");
 }
 
-/* Returns how often the trigger has fired. Sets the other counts likewise. */
-static uint64_t count_fired(struct kymo_ctl *ctl, uint64_t *left_out, uint64_t *removed)
+/* Asks about the trigger. Returns how often it has fired; *ret_reply is to be freed. */
+static uint64_t ask(struct kymo_ctl *ctl, struct kymo_value **ret_reply)
 {
-	_cleanup_value_ struct kymo_value *reply = NULL;
 	const struct kymo_value *t;
 
-	if (kymo_ctl_call(ctl, "list-triggers", NULL, &reply) < 0)
-		return 0;
-	t = kymo_value_at(kymo_value_get(reply, "triggers"), 0);
-	*left_out = kymo_value_u64(kymo_value_get(t, "left_out"));
-	*removed = kymo_value_u64(kymo_value_get(t, "removed"));
+	kymo_value_free(*ret_reply);
+	*ret_reply = NULL;
+	kymo_ctl_call(ctl, "list-triggers", NULL, ret_reply);
+	t = kymo_value_at(kymo_value_get(*ret_reply, "triggers"), 0);
 	return kymo_value_u64(kymo_value_get(t, "fired"));
+}
+
+static void report_end(struct flights *f, const struct kymo_value *t)
+{
+	const char *obstacle = kymo_value_string(kymo_value_get(t, "obstacle"));
+	uint64_t left_out = kymo_value_u64(kymo_value_get(t, "left_out"));
+	uint64_t removed = kymo_value_u64(kymo_value_get(t, "removed"));
+
+	if (!kymo_value_u64(kymo_value_get(t, "fired")))
+		cli_warn(f->cli, "'%s' was never met: no snapshot was written%s%s",
+			cli_get(f->cli, "when"), *obstacle ? "; " : "", obstacle);
+	if (left_out)
+		cli_warn(f->cli,
+			"it was met %" PRIu64
+			" more time%s, within the time in which --rate allows no other snapshot",
+			left_out, left_out == 1 ? "" : "s");
+	if (removed)
+		cli_warn(f->cli, "--keep removed %" PRIu64 " of %u snapshots", removed,
+			f->n_written);
 }
 
 void flights_settle(struct flights *f, struct kymo_ctl *ctl)
 {
+	_cleanup_value_ struct kymo_value *reply = NULL;
 	struct timespec until;
-	uint64_t left_out = 0, removed = 0, fired;
+	uint64_t fired;
 
 	if (!f->ctl)
 		return;
 	/* The daemon sees that programs have disconnected before it gets the second request. */
-	count_fired(ctl, &left_out, &removed);
-	fired = count_fired(ctl, &left_out, &removed);
+	ask(ctl, &reply);
+	fired = ask(ctl, &reply);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;
 	pthread_mutex_lock(&f->lock);
@@ -147,18 +165,8 @@ void flights_settle(struct flights *f, struct kymo_ctl *ctl)
 	pthread_mutex_unlock(&f->lock);
 	if (f->quiet)
 		return;
-	count_fired(ctl, &left_out, &removed);
-	if (!fired)
-		cli_warn(f->cli, "'%s' was never met: no snapshot was written",
-			cli_get(f->cli, "when"));
-	if (left_out)
-		cli_warn(f->cli,
-			"it was met %" PRIu64
-			" more time%s, within the time in which --rate allows no other snapshot",
-			left_out, left_out == 1 ? "" : "s");
-	if (removed)
-		cli_warn(f->cli, "--keep removed %" PRIu64 " of %u snapshots", removed,
-			f->n_written);
+	ask(ctl, &reply);
+	report_end(f, kymo_value_at(kymo_value_get(reply, "triggers"), 0));
 }
 
 void flights_end(struct flights *f)

@@ -335,8 +335,10 @@ def test_record(k):
     equal(len(written) + (int(left_out[1]) if left_out else 0), 5, f"snapshots and those left out: {done.stderr}")
     shutil.rmtree(out)
 
-    out, done = record(k, "--when=span(hits:work) > 5h", "--", app, "spans", 10)
-    check("was never met" in done.stderr and not out.exists(), done.stderr)
+    for when, end in (("span(hits:work) > 5h", ": no snapshot was written\n"), ("span(hits:wrok) > 1ms", "such a span into this session: did you mean 'hits:work'?\n"),
+            ("event(hits:none)", "no application has recorded such an event into this session\n")):
+        out, done = record(k, f"--when={when}", "--", app, "spans", 10)
+        check("was never met" in done.stderr and done.stderr.endswith(end) and not out.exists(), done.stderr)
     result = json.loads(k.run([CLI, "--json", "record", "-o", k.top / "json", "--snapshot", "--when=event(hits:hit)", "--", app, "event", 1, 10, 5],
         input="\n").stderr.splitlines()[-1])
     equal((result["snapshots"], result["exit_code"]), (1, 0), "object of --json")

@@ -9,10 +9,37 @@
 #include "sessiond/peers/trigger-messages.h"
 #include "sessiond/peers/triggers.h"
 
+/* Appends why no event of an application, `running`: of one that runs, can meet the condition. */
+static void put_obstacle(const struct trigger *t, bool running, struct ky_buf *to)
+{
+	const struct condition *c = &t->spec.condition;
+	const bool is_span = c->kind == WHEN_SPAN;
+
+	if (!condition_is_theirs(c) || t->n_fired || firing_is_possible(t, running))
+		return;
+	if (!is_span && c->rule->mismatch) {
+		ky_buf_printf(to, "no event meets its condition: %s", c->rule->mismatch);
+		return;
+	}
+	ky_buf_printf(to, "no %s such %s into this session",
+		running ? "running application records" : "application has recorded",
+		is_span ? "a span" : "an event");
+	for (unsigned i = 0; i < c->rule->n_similar; i++)
+		ky_buf_printf(to, "%s'%s'", i ? ", " : ": did you mean ", c->rule->similar[i]);
+	if (c->rule->n_similar)
+		ky_buf_puts(to, "?");
+	else if (is_span)
+		ky_buf_puts(to,
+			": a span has the name of its events without _begin and _end, and a rule has to record both");
+	else if (running)
+		ky_buf_puts(to, ": 'kymo status' shows its rules, and 'kymo list -u' the events");
+}
+
 static struct json_object *report_trigger(const struct trigger *t)
 {
 	const struct triggers *all = &recording_of(t->session)->triggers;
 	struct json_object *o = json_object_new_object();
+	struct ky_buf why = {0};
 
 	json_add(o, "session", json_object_new_string(t->session->name));
 	json_add(o, "name", json_object_new_string(t->spec.name));
@@ -28,6 +55,10 @@ static struct json_object *report_trigger(const struct trigger *t)
 	}
 	json_add(o, "fired", json_object_new_uint64(t->n_fired));
 	json_add(o, "left_out", json_object_new_uint64(t->n_left_out));
+	put_obstacle(t, false, &why);
+	if (why.data)
+		json_add(o, "obstacle", json_object_new_string(why.data));
+	ky_buf_deinit(&why);
 	if (t->spec.condition.kind == WHEN_SPAN)
 		json_add(o, "missed_spans", json_object_new_uint64(all->n_missed_spans));
 	return o;
@@ -67,22 +98,17 @@ static enum outcome finish_adding(struct request *r)
 	struct json_object *trigger, *name_of = NULL;
 	const struct trigger *t;
 	const char *name;
+	struct ky_buf why = {0};
 
 	json_object_object_get_ex(r->reply, "trigger", &trigger);
 	json_object_object_get_ex(trigger, "name", &name_of);
 	name = json_object_get_string(name_of);
 	t = r->session && name ? recording_find_trigger(r->session, name) : NULL;
-	if (!t || firing_is_possible(t))
-		return DONE;
-	if (t->spec.condition.kind == WHEN_EVENT && t->spec.condition.rule->mismatch)
-		reply_note(r, "trigger '%s': no event meets its condition: %s", name,
-			t->spec.condition.rule->mismatch);
-	else
-		reply_note(r,
-			t->spec.condition.kind == WHEN_SPAN
-				? "trigger '%s': no running application records such a span into this session: a span has the name of its events without _begin and _end, and a rule has to record both"
-				: "trigger '%s': no running application records such an event into this session: 'kymo status' shows its rules, and 'kymo list -u' the events",
-			name);
+	if (t)
+		put_obstacle(t, true, &why);
+	if (why.data)
+		reply_note(r, "trigger '%s': %s", name, why.data);
+	ky_buf_deinit(&why);
 	return DONE;
 }
 

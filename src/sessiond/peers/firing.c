@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/glob.h"
 #include "base/hash.h"
 #include "sessiond/model/memory.h"
 #include "sessiond/peers/app.h"
@@ -75,6 +76,22 @@ void firing_note(struct ring_set *set, const struct event_triggers *t)
 		set->kind->fires |= bit_of(t->list[i]);
 }
 
+/* Notes the event for users whose condition nothing meets. Spans have the names of two events. */
+static void note_unmatched(const struct condition *c, const struct event_desc *d)
+{
+	char span[RULE_PATTERN_MAX + 1];
+
+	if (c->kind == WHEN_EVENT) {
+		rule_note_mismatch(c->rule, d);
+		if (!ky_glob_match_event(c->rule->pattern, d->name))
+			rule_note_similar(c->rule, d->name);
+	} else if (ky_glob_match("*_end", d->name) && strlen(d->name) < sizeof(span)) {
+		snprintf(span, sizeof(span), "%.*s", (int)(strrchr(d->name, '_') - d->name),
+			d->name);
+		rule_note_similar(c->rule, span);
+	}
+}
+
 /* Returns whether an event of the set, `mapped`: that an application maps, may fire the trigger. */
 static bool has_event_that_fires(struct ring_set *set, const struct trigger *t, bool mapped)
 {
@@ -90,20 +107,19 @@ static bool has_event_that_fires(struct ring_set *set, const struct trigger *t, 
 			continue;
 		if (concerns(&t->spec.condition, e->desc, &found))
 			return true;
-		if (t->spec.condition.kind == WHEN_EVENT)
-			rule_note_mismatch(t->spec.condition.rule, e->desc);
+		note_unmatched(&t->spec.condition, e->desc);
 	}
 	return false;
 }
 
-bool firing_is_possible(const struct trigger *t)
+bool firing_is_possible(const struct trigger *t, bool running)
 {
 	const struct channel *channel;
 	struct ring_set *set;
 
 	ky_list_foreach (channel, &t->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
-			if (has_event_that_fires(set, t, true))
+			if (has_event_that_fires(set, t, running))
 				return true;
 	return false;
 }

@@ -37,8 +37,11 @@ void firing_find(const struct session *s, const struct event_desc *d, struct eve
  * says of other triggers is not believed.
  */
 void firing_note(struct ring_set *set, const struct event_triggers *t);
-/* Returns whether an event that a running application records into the session may fire it. */
-bool firing_is_possible(const struct trigger *t);
+/*
+ * Returns whether an event that an application, `running`: one that runs, records into the session
+ * may fire it.
+ */
+bool firing_is_possible(const struct trigger *t, bool running);
 /* Continues a hash with all that the application gets of them. */
 uint64_t firing_hash(const struct event_triggers *t, uint64_t hash);
 
