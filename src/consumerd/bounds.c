@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/bounds.h"
 
-#include <sys/vfs.h>
+#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "svc/log.h"
@@ -19,11 +19,11 @@ static bool has_bounds(const struct ky_cons_bounds *b)
  */
 static uint64_t free_bytes(int fd)
 {
-	struct statfs fs;
+	struct statvfs fs;
 
-	if (fstatfs(fd, &fs) < 0 || !fs.f_blocks)
+	if (fstatvfs(fd, &fs) < 0 || !fs.f_blocks)
 		return UINT64_MAX;
-	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
 static uint64_t boot_time_s(void)

@@ -76,7 +76,10 @@ class Node:
 class Files(HungFiles):
     """
     Files in memory. While `hung` is set, requests wait; go_on() answers those that have waited.
+    `available` blocks of 4096 bytes are free; `preferred` is the size that programs should write.
     """
+
+    available, preferred = 1 << 20, 4096
 
     def __init__(self, path):
         self.nodes, self.hung, self.waiting, self.lock = {ROOT: Node(stat.S_IFDIR | 0o755)}, False, [], threading.Lock()
@@ -167,7 +170,7 @@ class Files(HungFiles):
             data[offset : offset + size] = body[40 : 40 + size]
             return struct.pack("<II", size, 0)
         if opcode == STATFS:
-            return struct.pack("<5Q4I24x", 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 4096, 255, 4096, 0)
+            return struct.pack("<5Q4I24x", 1 << 20, self.available, self.available, 1 << 20, 1 << 20, self.preferred, 255, 4096, 0)
         if opcode in (RELEASE, RELEASEDIR, FLUSH, FSYNC, FSYNCDIR):
             return None
         raise OSError(errno.ENOSYS, "not known")

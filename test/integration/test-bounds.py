@@ -11,6 +11,7 @@ import signal
 import subprocess
 
 import kymotest
+from fuse import Files
 from kymotest import APPS, ONE_CPU, check, equal, read_trace, wait_for
 
 MIB = 1 << 20
@@ -217,6 +218,24 @@ def test_free_space_unknown(k):
     equal((status(k)["rotation"]["expired_chunks"], len(chunks(visible / "s"))), (2, 1), "chunks removed, and kept")
     k.kymo("stop")
     exact(k, visible / "s", emitted)
+
+
+def test_free_blocks(k):
+    """Blocks are counted that may be smaller than the size that programs should write at once."""
+    k.start_daemon()
+    disk = k.top / "disk"
+    disk.mkdir()
+    with Files(disk) as files:
+        files.available, files.preferred = 100, MIB
+        k.kymo("create", "s", "-o", disk / "s")
+        k.kymo("enable-event", "emit:*")
+        k.kymo("start")
+        emitted = rotated(k, 3)
+        k.kymo("enable-rotation", "s", "--keep-free=1M")
+        wait_for(lambda: status(k)["rotation"]["expired_chunks"] == 3, "all chunks to be removed")
+        k.kymo("stop")
+        exact(k, disk / "s", emitted)
+        k.kymo("destroy", "s")
 
 
 def test_usage(k):
