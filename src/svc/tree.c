@@ -53,6 +53,13 @@ int ky_tree_remove(int parent, const char *name)
 	return ret;
 }
 
+uint64_t ky_tree_file_bytes(const struct stat *st)
+{
+	if (!st->st_blocks && S_ISREG(st->st_mode))
+		return (uint64_t)st->st_size;
+	return (uint64_t)st->st_blocks * 512;
+}
+
 uint64_t ky_tree_bytes(int parent, const char *name)
 {
 	int fd = openat(parent, name, DIR_FLAGS);
@@ -67,7 +74,7 @@ uint64_t ky_tree_bytes(int parent, const char *name)
 	}
 	while ((entry = next_name(dir)))
 		if (!fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW))
-			bytes += (uint64_t)st.st_blocks * 512 + ky_tree_bytes(fd, entry);
+			bytes += ky_tree_file_bytes(&st) + ky_tree_bytes(fd, entry);
 	closedir(dir);
 	return bytes;
 }

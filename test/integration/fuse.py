@@ -76,10 +76,11 @@ class Node:
 class Files(HungFiles):
     """
     Files in memory. While `hung` is set, requests wait; go_on() answers those that have waited.
-    `available` blocks of 4096 bytes are free; `preferred` is the size that programs should write.
+    `available` blocks of 4096 bytes are free; `preferred` is the size that programs should write;
+    `counted`: files have a number of blocks.
     """
 
-    available, preferred = 1 << 20, 4096
+    available, preferred, counted = 1 << 20, 4096, True
 
     def __init__(self, path):
         self.nodes, self.hung, self.waiting, self.lock = {ROOT: Node(stat.S_IFDIR | 0o755)}, False, [], threading.Lock()
@@ -116,7 +117,7 @@ class Files(HungFiles):
     def attributes(self, number):
         node = self.nodes[number]
         size = len(node.data)
-        return struct.pack("<6Q10I", number, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, node.mode, 1, 0, 0, 0, 4096, 0)
+        return struct.pack("<6Q10I", number, size, (size + 511) // 512 * self.counted, 0, 0, 0, 0, 0, 0, node.mode, 1, 0, 0, 0, 4096, 0)
 
     def entry(self, number):
         return struct.pack("<4Q2I", number, 0, 0, 0, 0, 0) + self.attributes(number)

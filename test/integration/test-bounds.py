@@ -233,6 +233,11 @@ def test_free_blocks(k):
         emitted = rotated(k, 3)
         k.kymo("enable-rotation", "s", "--keep-free=1M")
         wait_for(lambda: status(k)["rotation"]["expired_chunks"] == 3, "all chunks to be removed")
+        k.kymo("disable-rotation", "s")
+        files.counted = False  # files have a size, but no blocks
+        emitted += rotated(k, 3)
+        k.kymo("enable-rotation", "s", "--keep=1K")
+        wait_for(lambda: status(k)["rotation"]["expired_chunks"] == 6, "all chunks to be removed for their size")
         k.kymo("stop")
         exact(k, disk / "s", emitted)
         k.kymo("destroy", "s")

@@ -57,7 +57,7 @@ static void add_entry(struct usage *u, int dir, const char *name, unsigned depth
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	u->bytes += (uint64_t)st.st_blocks * 512;
+	u->bytes += ky_tree_file_bytes(&st);
 	if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
 		fd = openat(dir, name, DIR_FLAGS);
 		if (fd >= 0)
