@@ -27,6 +27,7 @@ _kymo_options()
 	kymo help "$1" 2>/dev/null | awk '/^Options:/ { on = 1; next } /^$/ { on = 0 }
 		on && /^ +-/ {
 			name = ($1 ~ /^--/) ? $1 : $2; arg = ""
+			sub(/\[=.*/, "", name)
 			if (i = index(name, "=")) { arg = substr(name, i + 1); name = substr(name, 1, i) }
 			if (name ~ /^--/) print name ":" arg
 			if (arg && $1 ~ /^-.,$/) print substr($1, 1, 2) "=:" arg
@@ -79,6 +80,11 @@ _kymo()
 		return
 	fi
 	rows=(${(f)"$(_kymo_options $command)"})
+	# The words behind COMMAND are its arguments.
+	if [[ $command == record ]] && _kymo_has_argument $(( at + 1 )); then
+		_files
+		return
+	fi
 	if [[ $PREFIX == --*=* ]]; then
 		row=${rows[(r)${PREFIX%%=*}=:*]}
 		compset -P '*='
@@ -99,9 +105,7 @@ _kymo()
 	usage=$(kymo help $command 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
 	case $usage in
 	*'[ NAME'* | 'kymo set-session '*) compadd ${(f)"$(_kymo_sessions)"} ;;
-	'kymo record '*)
-		if _kymo_has_argument $(( at + 1 )); then _files; else _command_names -e; fi
-		;;
+	'kymo record '*) _command_names -e ;;
 	'kymo snapshot '* | 'kymo regenerate '*) compadd ${usage[(w)3]} ;;
 	'kymo fleet '*) compadd ${(s:|:)usage[(w)3]} ;;
 	'kymo help '*) compadd ${${(f)"$(_kymo_commands)"}%%:*} ;;

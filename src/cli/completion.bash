@@ -85,6 +85,10 @@ _kymo()
 		before=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
 	options=$(_kymo_options "$command")
+	# The words behind COMMAND are its arguments: the shell completes them as files.
+	if [ "$command" = record ] && _kymo_has_argument $((at + 1)) "$options"; then
+		return
+	fi
 	# The user's word is data: it never becomes a part of a script.
 	what=$(before="$before=" awk 'index($0, ENVIRON["before"]) == 1 { print substr($0, length(ENVIRON["before"]) + 1) }' <<<"$options")
 	if [ -z "$what" ] && [[ $cur == -* ]]; then
@@ -94,8 +98,6 @@ _kymo()
 	fi
 	[ "$what" ] || what=$(kymo help "$command" 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
 	case $what in
-	# The words behind COMMAND are its arguments: the shell completes them as files.
-	'kymo record '*) ! _kymo_has_argument $((at + 1)) "$options" || return ;;
 	# The shell quotes names of files, and writes a slash behind those of directories.
 	DIR | *' DIR'* | *TRACE*) compopt -o filenames ;;
 	esac

@@ -56,7 +56,8 @@ def test_words(k):
     for options in ([], ["--"], ["-e", "cat"], ["--event", "=", "cat"], ["--sample", "--with", "libc"]):
         check("bash" in complete(k, "record", *options, "bas"), f"no command to record is offered after {options}")
         for behind in (["cat"], ["cat", "-n"]):
-            equal(complete(k, "record", *options, *behind, "bas"), [], f"arguments of the command after {options}")
+            for word in ("bas", "-"):
+                equal(complete(k, "record", *options, *behind, word), [], f"arguments {word} of the command after {options}")
     equal(complete(k, "create", ""), [], "a new name")
     equal(complete(k, "nothing", "--"), [], "options of a command that is none")
     equal(complete(k, "stop", ""), [], "sessions without a daemon")
@@ -93,6 +94,8 @@ def test_zsh(k):
         equal(offered(*words), wanted, " ".join(words))
     for words, wanted in (("cat",), "files"), (("-e", "cat"), "commands"), (("-e", "cat", "cat"), "files"), (("--", "cat"), "files"), (("--event=x",), "commands"):
         equal(offered("record", *words, ""), [wanted], f"what is offered after {words}")
+    equal(offered("record", "cat", "-"), ["files"], "options of the command that is recorded")
+    equal(offered("record", "--sa"), ["--sample"], "an option whose argument can be left out")
     equal([word for word in offered("start", "-") if not word.startswith("--")], [], "options of one letter")
 
 
