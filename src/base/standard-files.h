@@ -9,4 +9,11 @@
  */
 void ky_occupy_standard_files(void);
 
+/*
+ * Returns which file of the system is missing that a daemon needs, and stores what to do; NULL if
+ * none is. Programs and consumers get memory that is opened again in /proc, to be read only. All
+ * processes that a daemon starts get /dev/null in place of a terminal.
+ */
+const char *ky_missing_file(const char **ret_advice);
+
 #endif

@@ -19,8 +19,10 @@
 #include "base/clock.h"
 #include "base/rundir.h"
 #include "base/small-file.h"
+#include "base/standard-files.h"
 #include "cli/daemon.h"
 #include "cli/locate.h"
+#include "cli/private-rundir.h"
 #include "kernel/tracefs-root.h"
 
 #define ANSWER_MS     8000
@@ -298,6 +300,20 @@ static bool check_rundir(struct doctor *d)
 	return r == 0;
 }
 
+/* 'kymo record' has a daemon of its own, in a run directory that it makes. */
+static void check_private_rundir(struct doctor *d)
+{
+	const char *parent;
+	uint64_t room;
+
+	for (size_t i = 0; (parent = private_rundir_parent(i)); i++)
+		if (*parent == '/' && !check_writable(parent) && !find_room(parent, &room))
+			return;
+	report_finding(d, "rundir", FOUND_FAILURE,
+		"make /tmp ('mkdir -m 1777 /tmp'), free some space there, or set TMPDIR",
+		"'kymo record' can make no directory in $XDG_RUNTIME_DIR, $TMPDIR or /tmp");
+}
+
 /* A stopped daemon continues; one that hangs has to be replaced. */
 static void report_silence(struct doctor *d, const char *rundir, int error)
 {
@@ -557,6 +573,10 @@ static void check_space(struct doctor *d)
 
 static void check_environment(struct doctor *d)
 {
+	const char *advice, *missing = ky_missing_file(&advice);
+
+	if (missing)
+		report_finding(d, "environment", FOUND_FAILURE, advice, "%s", missing);
 	if (ky_switch_is_on("KYMO_OFF"))
 		report_finding(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
 			"KYMO_OFF is set: applications that are started here are not recorded");
@@ -599,6 +619,7 @@ static int run_doctor(struct cli *cli)
 	check_library(&d);
 	if (check_rundir(&d))
 		check_daemon(&d);
+	check_private_rundir(&d);
 	check_group(&d);
 	check_rseq(&d);
 	check_clock(&d);

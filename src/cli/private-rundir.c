@@ -159,18 +159,30 @@ static bool is_open_to_all(const char *path)
 	}
 }
 
+#define N_PARENTS 3u
+
+const char *private_rundir_parent(size_t i)
+{
+	switch (i) {
+	case 0:
+		return getenv("XDG_RUNTIME_DIR") ?: "";
+	case 1:
+		return getenv("TMPDIR") ?: "";
+	default:
+		return i < N_PARENTS ? "/tmp" : NULL;
+	}
+}
+
 int private_rundir_make(struct private_rundir *r)
 {
-	const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
-	const size_t n = KY_ARRAY_SIZE(parents);
 	int ret = 0;
 
-	for (size_t i = 0; i < 2 * n; i++) {
-		const char *parent = parents[i % n];
+	for (size_t i = 0; i < 2 * N_PARENTS; i++) {
+		const char *parent = private_rundir_parent(i % N_PARENTS);
 
-		if (!parent || *parent != '/')
+		if (*parent != '/')
 			continue;
-		if (geteuid() == 0 && i < n && !is_open_to_all(parent))
+		if (geteuid() == 0 && i < N_PARENTS && !is_open_to_all(parent))
 			continue;
 		sweep(parent);
 		do

@@ -23,6 +23,11 @@ struct private_rundir {
 	int fd;		     /* locked; -1 */
 };
 
+/*
+ * Returns the directories in which it can be made, the best one first, for i from 0 on; NULL: there
+ * are no more. A directory that is not absolute is not used.
+ */
+const char *private_rundir_parent(size_t i);
 /* Makes and locks the directory. Returns 0 or -errno. */
 int private_rundir_make(struct private_rundir *r);
 /* Removes the directory with the files of daemon and maker. Other files stay. */

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/small-file.h"
+#include "base/standard-files.h"
 #include "sessiond/control/client.h"
 #include "sessiond/journal.h"
 #include "sessiond/model/lost.h"
@@ -463,19 +464,13 @@ static void init_parts(struct daemon *d)
 	d->peers.allows_commands = d->options.allow_commands;
 }
 
-/*
- * Programs and consumers get memory that is opened again in /proc, to be read only. The guard, and
- * all processes that the daemon starts, get /dev/null in place of a terminal.
- */
 static int need_files(void)
 {
-	if (access("/proc/self/fd", X_OK) < 0)
-		ky_error("/proc is not mounted: mount it, 'mount -t proc proc /proc'");
-	else if (access("/dev/null", R_OK | W_OK) < 0)
-		ky_error("/dev/null cannot be used (%s): make it, 'mknod -m 666 /dev/null c 1 3'",
-			strerror(errno));
-	else
+	const char *advice, *missing = ky_missing_file(&advice);
+
+	if (!missing)
 		return 0;
+	ky_error("%s: %s", missing, advice);
 	return -ENOENT;
 }
 

@@ -8,6 +8,7 @@ import json
 import grp
 import os
 import pathlib
+import re
 import shutil
 import socket
 import threading
@@ -180,6 +181,18 @@ def test_without_sys_and_full_disk(k):
         one(found, "traces", "fail", "No space left on device", "free some space")
     vast = ("unshare", "-m", "sh", "-c", 'mount -t ramfs none "$0" && exec "$@"', str(k.top / "disk"))
     one(doctor(k, 0, wrap=vast, env={"KYMO_HOME": str(k.top / "disk")}), "traces", "ok", "does not report")
+
+
+@without_sanitizers
+def test_incomplete_system(k):
+    """The system lacks something that daemons need, as in a small container."""
+    need_mounts()
+    empty, read_only = "mount -t tmpfs -o nr_inodes=1 none {0}", "mount --bind {0} {0} && mount -o remount,ro,bind {0}"
+    for hide, path, name, words in ((empty, "/proc", "environment", "/proc is not mounted"), (empty, "/dev", "environment", "/dev/null cannot be used"),
+            (read_only, "/tmp", "rundir", "'kymo record' can make no directory")):
+        wrap = ("env", "-u", "XDG_RUNTIME_DIR", "-u", "TMPDIR", "unshare", "-m", "sh", "-c", f'{hide.format(path)} && exec "$@"', "sh")
+        done = k.run([*wrap, CLI, "doctor"], status=1)
+        check(re.search(rf"^fail  {name} .*{re.escape(words)}", done.stdout, re.MULTILINE), done.stdout)
 
 
 def test_pid_namespace(k):
