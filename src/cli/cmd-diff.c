@@ -321,7 +321,7 @@ static void print_losses(const struct diff *d)
 	for (enum side side = SIDE_BASE; side < N_SIDES; side++)
 		if (d->runs.n_lost[side])
 			printf("%s: records are missing in %zu of %zu runs (%" PRIu64
-			       " events, packets or damaged places): percentiles may be wrong\n",
+			       " events, packets, damaged places or unreadable files): percentiles may be wrong\n",
 				names[side], d->runs.n_with_losses[side], d->runs.n[side],
 				d->runs.n_lost[side]);
 }

@@ -124,10 +124,10 @@ static int print_json(struct cli *cli, const struct stats *s, const struct ky_tr
 		", \"duration_ns\": %" PRId64 ", \"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64
 		", \"packets\": %" PRIu64 ", \"packets_discarded\": %" PRIu64
 		", \"bytes\": %" PRIu64 ", \"streams\": %zu, \"damaged\": %" PRIu64
-		", \"truncated\": %zu",
+		", \"truncated\": %zu, \"unreadable\": %zu",
 		t->n_events, t->n_discarded, t->end_ns - t->begin_ns, t->begin_ns, t->end_ns,
 		t->n_packets, t->n_packets_lost, s->n_bytes, s->n_streams, t->n_corrupt,
-		t->n_truncated);
+		t->n_truncated, reader->n_unreadable);
 	if (s->is_cut)
 		ky_buf_printf(&b, ", \"complete_from_ns\": %" PRId64, s->complete_ns);
 	ky_buf_puts(&b, ", \"gaps\": [");
@@ -249,6 +249,9 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	if (t->n_corrupt || t->n_truncated)
 		printf("%-11s%" PRIu64 " places, %zu streams end within a packet\n", "damaged",
 			t->n_corrupt, t->n_truncated);
+	if (reader->n_unreadable)
+		printf("%-11s%zu files or directories, whose events are in no number here\n",
+			"unreadable", reader->n_unreadable);
 	print_counts(cli, s);
 	print_spans(cli, &s->spans);
 }

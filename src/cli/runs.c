@@ -157,7 +157,8 @@ static int count_trace(
 		r = add_span_names(run, &spans);
 	if (!r)
 		add_losses(run, counts.totals.n_discarded + counts.totals.n_packets_lost +
-					counts.totals.n_corrupt + counts.totals.n_truncated);
+					counts.totals.n_corrupt + counts.totals.n_truncated +
+					q->reader->n_unreadable);
 	ky_counts_deinit(&counts);
 	ky_spans_deinit(&spans);
 	return r;
@@ -288,9 +289,9 @@ static int add_json(const struct run *run, json_object *root)
 
 	if (!r)
 		r = add_json_list(run, root, "latency", add_json_latency);
-	add_losses(run,
-		(uint64_t)(get_number(root, "discarded") + get_number(root, "damaged") +
-			   get_number(root, "packets_discarded") + get_number(root, "truncated")));
+	add_losses(run, (uint64_t)(get_number(root, "discarded") + get_number(root, "damaged") +
+				   get_number(root, "packets_discarded") +
+				   get_number(root, "truncated") + get_number(root, "unreadable")));
 	if (r || !json_object_is_type(by_name, json_type_object))
 		return r;
 	json_object_object_foreach(by_name, name, n)

@@ -35,8 +35,9 @@ struct runs {
 	size_t n[N_SIDES];
 	struct series *series; /* owned */
 	size_t n_series;
-	struct ky_htab places;	  /* of the series, by name */
-	uint64_t n_lost[N_SIDES]; /* events, packets and damaged places of all runs */
+	struct ky_htab places; /* of the series, by name */
+	uint64_t n_lost
+		[N_SIDES]; /* events, packets, damaged places and unreadable files of all runs */
 	size_t n_with_losses[N_SIDES];
 };
 

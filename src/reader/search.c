@@ -142,9 +142,11 @@ static void probe_files(struct ky_trace_reader *r, size_t first)
 			ky_handle_init(&r->files[n++].handle);
 			continue;
 		}
-		if (e != -ENODATA && e != -ENXIO && !r->known)
+		if (e != -ENODATA && e != -ENXIO && !r->known) {
 			ky_reader_warn(r, "cannot read %s: %s: its events are missing", f->path,
 				strerror(-e));
+			r->n_unreadable++;
+		}
 		free(f->path);
 	}
 	r->n_files = n;
@@ -478,6 +480,13 @@ static int follow_link(struct search *s, const struct link *l)
 	return 0;
 }
 
+/* One that is no longer there was removed, or moved into archives, meanwhile. */
+static void note_unreadable(struct ky_trace_reader *r, int error)
+{
+	if (error < 0 && error != -ENOENT && !r->known)
+		r->n_unreadable++;
+}
+
 /*
  * Searches a directory that is no trace. An unreadable trace does not hide the others. A chunk may
  * be on its way into archives, for ever if the machine failed at that moment.
@@ -503,6 +512,7 @@ static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 			continue;
 		}
 		error = find_traces(s, path, depth + 1);
+		note_unreadable(s->r, error);
 		free(path);
 	}
 	return error == -ENOMEM ? error : 0;
@@ -574,6 +584,7 @@ int ky_search(struct ky_trace_reader *r, const char *root)
 		struct link l = s.links[i]; /* more links may be found meanwhile */
 		int error = follow_link(&s, &l);
 
+		note_unreadable(r, error);
 		e = error == -ENOMEM ? error : e;
 	}
 	for (size_t i = 0; i < s.n_links; i++)

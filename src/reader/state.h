@@ -35,7 +35,8 @@ struct ky_trace_reader {
 	/* owned: what the metadata reports about missing events, each text once */
 	char **gaps;
 	size_t n_gaps;
-	char **paths; /* owned: of the directories that were opened */
+	size_t n_unreadable; /* files and directories that could not be read when it was opened */
+	char **paths;	     /* owned: of the directories that were opened */
 	size_t n_paths;
 	struct ky_file *
 		*known; /* owned, while directories are searched again: all files, by inode */

@@ -1202,6 +1202,22 @@ def test_errors(k):
         check(done.returncode in (1, 126) and "Permission denied" in done.stderr, f"{done}")
 
 
+def test_unreadable(k):
+    """A trace or file that cannot be read does not hide the others, and is counted."""
+    for name in ("good", "shut"):
+        simple(k, f"some/{name}")
+    write(k.top / "some" / "bad", "/* CTF 1.8 */\ntrace { major = ; };\n")
+    wanted = 1
+    if os.geteuid() == 0:
+        wanted = 2
+        (k.top / "some" / "shut" / "s").chmod(0)
+        k.top.chmod(0o755)
+    run = lambda *args: subprocess.run([CLI, *args], env=k.env, capture_output=True, text=True, check=True, user=65534 if wanted == 2 else None)
+    equal(json.loads(run("stat", "--json", k.top / "some").stdout)["unreadable"], wanted, "unreadable files and directories")
+    check(f"unreadable {wanted} " in run("stat", k.top / "some").stdout, "the text of stat")
+    check("records are missing in 1 of 1 runs" in run("diff", k.top / "some", "--", k.top / "some" / "good").stdout, "diff")
+
+
 def test_links(k):
     """
     Symbolic links to regular files are read, also those of metadata. Other files are skipped, and
