@@ -65,6 +65,24 @@ static void test_reals(void **state)
 	}
 }
 
+/* Programs of others may have set a locale in which printf() writes no dot. */
+static void test_decimal_points(void **state)
+{
+	static const char *const numbers[][2] = {{"1,5e-05", "1.5e-05"},
+		{"-0\xd9\xab"
+		 "25",
+			"-0.25"},
+		{"1.5", "1.5"}, {"-12", "-12"}, {"1e+300", "1e+300"}, {"nan", "nan"},
+		{"-INF", "-INF"}};
+	char text[KY_REAL_TEXT];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++) {
+		snprintf(text, sizeof(text), "%s", numbers[i][0]);
+		assert_int_equal(ky_put_decimal_point(text), strlen(numbers[i][1]));
+		assert_string_equal(text, numbers[i][1]);
+	}
+}
+
 static void test_times(void **state)
 {
 	static const struct value good[] = {{"7", 7}, {"7us", 7}, {"20ms", 20000}, {"5S", 5000000},
@@ -158,6 +176,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_reals),
+		cmocka_unit_test(test_decimal_points),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_edit_distance),
 		cmocka_unit_test(test_near_distance),

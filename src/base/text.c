@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <locale.h>
 #include <strings.h>
 
 int ky_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
@@ -94,16 +95,35 @@ int ky_parse_seconds(const char *text, uint64_t *ret_usec)
 			 : parse_scaled(text, len, 1000000, ret_usec);
 }
 
+/* C libraries have the locale "C" as a static object, so nothing is allocated or released here. */
+double ky_parse_real(const char *text, char **ret_end)
+{
+	return strtod_l(text, ret_end, newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
+/* The separator may have several bytes; a number has none of them elsewhere. */
+size_t ky_put_decimal_point(char *number)
+{
+	static const char own[] = "0123456789+-einfaINFA";
+	char *at = number + strspn(number, own), *end = at + strcspn(at, own);
+
+	if (end > at) {
+		*at++ = '.';
+		memmove(at, end, strlen(end) + 1);
+	}
+	return strlen(number);
+}
+
 size_t ky_format_real(char text[KY_REAL_TEXT], double v, bool is_single)
 {
-	int most = is_single ? 9 : 17, n = 0;
+	int most = is_single ? 9 : 17;
 
 	for (int digits = is_single ? 6 : 15; digits <= most; digits++) {
-		n = snprintf(text, KY_REAL_TEXT, "%.*g", digits, v);
+		snprintf(text, KY_REAL_TEXT, "%.*g", digits, v);
 		if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
 			break;
 	}
-	return (size_t)n;
+	return ky_put_decimal_point(text);
 }
 
 bool ky_name_valid(const char *name)

@@ -32,6 +32,17 @@ const char *ky_unit_of_time(size_t i, uint64_t *ret_usec);
  */
 const char *ky_scale_ns(double *ns, double limit);
 
+/*
+ * Real numbers have a dot, whatever locale the program sets: libraries are in programs of others.
+ *
+ * Parses a real number as strtod() does in the locale "C".
+ */
+double ky_parse_real(const char *text, char **ret_end);
+/*
+ * Replaces the decimal separator of the program's locale in a number that printf() has written.
+ * Returns the length, which may be less than before.
+ */
+size_t ky_put_decimal_point(char *number);
 /* The bytes that ky_format_real() needs at most. */
 #define KY_REAL_TEXT 32
 /*

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
+#include "base/text.h"
 #include "filter/program.h"
 
 #define OPERATORS_MAX	 128u
@@ -178,7 +179,7 @@ static int read_number(struct compiler *c)
 	int ret = 0;
 
 	if (is_float(c->text + begin)) {
-		v.f = strtod(c->text + begin, &end);
+		v.f = ky_parse_real(c->text + begin, &end);
 		c->at = (unsigned)(end - c->text);
 		op = KY_OP_FLOAT;
 	} else {

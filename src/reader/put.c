@@ -4,6 +4,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/text.h"
+
 char *ky_put_more(struct ky_put *p)
 {
 	struct ky_buf *out = p->out;
@@ -65,6 +67,12 @@ static bool is_short(double v)
 	return LDBL_MANT_DIG >= 64 && !(bits & 1023);
 }
 
+static char *print_g(char *to, double v)
+{
+	snprintf(to, 32, "%g", v);
+	return to + ky_put_decimal_point(to);
+}
+
 /*
  * Six digits are exact in a long double, but for its rounding: numbers next to the middle between
  * two of them, and those that have an exponent, are left to printf. In the middle, the even digit
@@ -82,7 +90,7 @@ char *ky_put_g(char *to, double v)
 	if (!positive)
 		return ky_put_char(signbit(v) ? ky_put_char(to, '-') : to, '0');
 	if (!(positive >= 1e-3 && positive < 999999))
-		return to + snprintf(to, 32, "%g", v);
+		return print_g(to, v);
 	while (positive >= tens[e + 1])
 		e++;
 	scaled = (long double)positive * scales[e];
@@ -91,7 +99,7 @@ char *ky_put_g(char *to, double v)
 	if (rest == 0.5L && is_short(positive))
 		digits += digits & 1;
 	else if (rest > 0.5L - 1e-9L && rest < 0.5L + 1e-9L)
-		return to + snprintf(to, 32, "%g", v);
+		return print_g(to, v);
 	else
 		digits += rest > 0.5L;
 	if (digits == 1000000) {

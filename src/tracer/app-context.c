@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "proto/context.h"
 #include "tracer/tracer.h"
 
@@ -73,9 +74,7 @@ static size_t put_integer(char *text, uint64_t magnitude, bool negative)
  */
 static size_t put_double(char *text, double v)
 {
-	int n = snprintf(text, KY_CTX_STRING_MAX, "%.17g", v);
-
-	return n > 0 ? (size_t)n : 0;
+	return snprintf(text, KY_CTX_STRING_MAX, "%.17g", v) > 0 ? ky_put_decimal_point(text) : 0;
 }
 
 /*

@@ -49,7 +49,7 @@ def quoted(name):
 class Trace:
     """
     A trace under construction. events: by name, a list of (type, field); the type is one of
-    NUMBERS, string, or text of TSDL with a packing function in `packers`.
+    NUMBERS, string, or enum.
     """
 
     def __init__(self, events):

@@ -24,6 +24,9 @@ MODULE = SOURCE / "src" / "python"
 LIBRARIES = [BUILD / "src" / "analysis" / "libkymo-reader.so.0", BUILD / "src" / "sql" / "libkymo-sqlite.so"]
 
 
+ENVIRONMENT = {"PYTHONPATH": str(MODULE), "LD_LIBRARY_PATH": ":".join(str(p.parent) for p in LIBRARIES), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def module():
     """Imports the module, with the libraries of the build."""
     for path in LIBRARIES:
@@ -346,6 +349,34 @@ def test_errors(k):
     equal((list(t.events()), list(t.spans()), t.begin, t.discarded), ([], [], None, 0), "an empty trace")
 
 
+COMMA = """comment_char %
+escape_char /
+LC_NUMERIC
+decimal_point ","
+thousands_sep ""
+grouping -1
+END LC_NUMERIC
+"""
+IN_LOCALE = """
+import locale, sys, kymo
+locale.setlocale(locale.LC_NUMERIC, "comma")
+t = kymo.open(sys.argv[1])
+print(locale.str(0.5), list(t.events("a", "n", filter="real > 1.25")), list(t.events("a", "list")))
+"""
+
+
+def test_locale(k):
+    """A program's locale changes neither the numbers in filters nor those in texts."""
+    if not shutil.which("localedef"):
+        raise kymotest.Skip("localedef is missing (Debian package libc-bin)")
+    (k.top / "comma.txt").write_text(COMMA)
+    k.run(["localedef", "-c", "-i", k.top / "comma.txt", "-f", "ANSI_X3.4-1968", k.top / "comma"], status=None)
+    t = answers.Trace({"a": [("u32", "n"), ("f64", "real"), ("f64", "list[1]")]})
+    t.packet(0, [t.record(n, "a", n, n + 0.5, (n + 1) * 1.5e-05) for n in range(3)])
+    done = k.run([sys.executable, "-c", IN_LOCALE, t.write(k.top / "trace")], env={**ENVIRONMENT, "LOCPATH": k.top})
+    equal(done.stdout, "0,5 [(1,), (2,)] [('[ [0] = 1.5e-05 ]',), ('[ [0] = 3e-05 ]',), ('[ [0] = 4.5e-05 ]',)]\n", "numbers")
+
+
 NUMPY = """
 import json, sys
 import numpy, kymo
@@ -367,12 +398,11 @@ print(sum(int(v) for v in views) == sum(ts - t.begin for ts, in t.events(None, "
 
 
 def test_numpy(k):
-    environment = {"PYTHONPATH": str(MODULE), "LD_LIBRARY_PATH": ":".join(str(p.parent) for p in LIBRARIES), "PYTHONDONTWRITEBYTECODE": "1"}
     pythons = [p for p in (sys.executable, shutil.which("python3"), "/usr/bin/python3") if p and pathlib.Path(p).exists()]
     python = next((p for p in pythons if not k.run([p, "-c", "import numpy"], status=None).returncode), None)
     if not python:
         raise kymotest.Skip("numpy is missing (Debian package python3-numpy)")
-    done = k.run([python, "-c", NUMPY, answers.hostile(k.top / "trace")], env=environment)
+    done = k.run([python, "-c", NUMPY, answers.hostile(k.top / "trace")], env=ENVIRONMENT)
     equal(done.stdout, "True\n", "columns")
 
 
