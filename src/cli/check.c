@@ -146,7 +146,7 @@ int monitor_check(struct cli *cli)
 		check_sessions(&c, &m);
 	else
 		add_problem(&c, is_unknown(m.error) ? CHECK_UNKNOWN : CHECK_CRITICAL, NULL, "%s",
-			monitor_why(cli, &m));
+			monitor_why(&m));
 	print_check(&c);
 	if (fflush(stdout) || ferror(stdout))
 		c.state = CHECK_UNKNOWN; /* the line is the answer; cli_main() reports the error */

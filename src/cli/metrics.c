@@ -348,7 +348,7 @@ int monitor_metrics(struct cli *cli)
 			"--metrics has a format of its own: 'kymo status --json' has the same as JSON");
 	monitor_read(cli, &m);
 	if (!m.error && m.refusal)
-		code = cli_fail(cli, "no-session", "%s", monitor_why(cli, &m));
+		code = cli_fail(cli, "no-session", "%s", monitor_why(&m));
 	else
 		print_all(&m);
 	monitor_free(&m);

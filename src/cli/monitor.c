@@ -70,7 +70,7 @@ void monitor_free(struct monitored *m)
 	kymo_value_free(m->listed);
 }
 
-const char *monitor_why(struct cli *cli, const struct monitored *m)
+const char *monitor_why(const struct monitored *m)
 {
 	const char *advice;
 

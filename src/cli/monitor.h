@@ -30,7 +30,7 @@ struct monitored {
 void monitor_read(struct cli *cli, struct monitored *m);
 void monitor_free(struct monitored *m);
 /* Describes m->error, or that the session is unknown. */
-const char *monitor_why(struct cli *cli, const struct monitored *m);
+const char *monitor_why(const struct monitored *m);
 
 /* One line, and the exit codes of a Nagios check. */
 int monitor_check(struct cli *cli);

@@ -18,8 +18,7 @@ static double degree_of(const struct ky_column *c, double number)
 	return NAN;
 }
 
-double ky_column_number(
-	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f)
+double ky_column_number(const struct ky_column *c, const struct ky_fact *f)
 {
 	double number = f->type != KY_FACT_INT ? f->real
 			: f->is_hex	       ? (double)(uint64_t)f->number
@@ -126,7 +125,7 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 		c->instances[c->n] = w->all[i];
 		c->facts[c->n] = *fact;
 		c->is_hex = c->is_hex || fact->is_hex;
-		c->numbers[c->n] = ky_column_number(w, c, fact);
+		c->numbers[c->n] = ky_column_number(c, fact);
 		c->weights[c->n] = ky_group_weight(w->d->group, w->all[i]);
 		c->ns[c->n++] = ky_finding_ns(w->f, w->all[i]);
 	}
@@ -243,8 +242,8 @@ double ky_column_combine(const struct ky_column *c, double number, double other)
 					       : number + other;
 }
 
-double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,
-	struct ky_instance *const *v, size_t n, size_t *ret_n)
+double *ky_column_numbers(const struct ky_column *c, uint32_t key, struct ky_instance *const *v,
+	size_t n, size_t *ret_n)
 {
 	double *numbers = calloc(n + 1, sizeof(*numbers));
 
@@ -252,11 +251,10 @@ double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, 
 	for (size_t i = 0; numbers && i < n; i++) {
 		const struct ky_fact *fact = ky_instance_fact(v[i], key);
 		const struct ky_fact *by = c->by ? ky_instance_fact(v[i], c->by - 1) : NULL;
-		double number = fact ? ky_column_number(w, c, fact) : NAN;
+		double number = fact ? ky_column_number(c, fact) : NAN;
 
 		if (c->by)
-			number = by ? ky_column_combine(c, number, ky_column_number(w, c, by))
-				    : NAN;
+			number = by ? ky_column_combine(c, number, ky_column_number(c, by)) : NAN;
 		if (!isnan(number))
 			numbers[(*ret_n)++] = number;
 	}

@@ -69,7 +69,7 @@ static int combine_factors(struct ky_search *w, struct ky_column *c, const struc
 		c->ns[n] = c->ns[i];
 		c->weights[n] = c->weights[i];
 		c->numbers[n++] = ky_column_combine(
-			c, c->numbers[i], ky_column_number(w, &b->column, fact));
+			c, c->numbers[i], ky_column_number(&b->column, fact));
 	}
 	c->n = n;
 	return 0;

@@ -124,13 +124,13 @@ bool ky_column_is_presence(const struct ky_trait_key *key);
 /* The fact of an instance; NULL: it has none. An event that does not come is the number 0. */
 const struct ky_fact *ky_column_fact(
 	const struct ky_search *w, const struct ky_instance *i, uint32_t key);
-/* Its number and the other one together. */
+/* The number of a fact, or NAN. */
+double ky_column_number(const struct ky_column *c, const struct ky_fact *f);
+/* Joins a number of the column with that of the fact beside it. */
 double ky_column_combine(const struct ky_column *c, double number, double other);
-double ky_column_number(
-	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f);
 /* The sorted numbers of a group's instances; NULL without memory. The caller frees them. */
-double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,
-	struct ky_instance *const *v, size_t n, size_t *ret_n);
+double *ky_column_numbers(const struct ky_column *c, uint32_t key, struct ky_instance *const *v,
+	size_t n, size_t *ret_n);
 /* "total", "size of db:query", "length of path". */
 void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c);
 /* Only the beginning of the text is known: others may be equal to it or not. */

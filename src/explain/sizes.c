@@ -297,7 +297,7 @@ static bool is_in_range(const void *arg, const struct ky_instance *i)
 {
 	const struct in_range *v = arg;
 	const struct ky_fact *fact = ky_instance_fact(i, v->key);
-	double number = fact ? ky_column_number(v->w, v->c, fact) : NAN;
+	double number = fact ? ky_column_number(v->c, fact) : NAN;
 
 	return has_number(v->r, number);
 }
@@ -666,8 +666,8 @@ int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	if (c->key.kind >= KY_TRAIT_CONTEXT && !ky_trait_is_pause(c->key.kind) &&
 		ky_column_is_duration(w, c))
 		return 0;
-	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);
-	b = ky_column_numbers(w, c, key, w->d->group->typical, w->d->group->n_typical, &nb);
+	a = ky_column_numbers(c, key, w->f->affected.v, w->f->affected.n, &na);
+	b = ky_column_numbers(c, key, w->d->group->typical, w->d->group->n_typical, &nb);
 	if (!a || !b)
 		r = -ENOMEM;
 	else if (na >= 3 && nb >= 3)

@@ -262,7 +262,7 @@ static bool is_pickup(const struct ky_difference *d, const struct ky_component *
 }
 
 /* A stage that begins in one thread, and ends in another, waits to be taken. */
-static bool is_queue(const struct ky_difference *d, const struct ky_component *c)
+static bool is_queue(const struct ky_component *c)
 {
 	return c->kind == KY_PART_SPAN && c->parent == KY_ROOT && 2 * c->n_given > c->n_stages;
 }
@@ -279,7 +279,7 @@ static bool is_between_stages(const struct ky_difference *d, const struct ky_fin
 		return false;
 	while (c->kind != KY_PART_SPAN)
 		c = ky_component_of(d->x, c->parent);
-	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(d, c);
+	return c->number == KY_ROOT || is_pickup(d, c) || is_queue(c);
 }
 
 /*

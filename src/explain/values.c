@@ -294,7 +294,7 @@ static bool is_slow_after_moves(
  * Three quarters of the instances with these values take twice as long as the others do: a
  * processor that is merely busy delays some of them.
  */
-static bool is_slow_value(struct ky_search *w, const struct ky_column *c, const struct picked *p)
+static bool is_slow_value(const struct ky_column *c, const struct picked *p)
 {
 	double *ns[2] = {calloc(c->n + 1, sizeof(double)), calloc(c->n + 1, sizeof(double))};
 	size_t n[2] = {0};
@@ -439,7 +439,7 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	/* Something else that comes says less than what is known of the instance. */
 	if (is_presence && w->f->kind != KY_FINDING_LONGER)
 		condition.contrast *= .8;
-	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(w, c, p) && is_slow_after_moves(w, c, p)) {
+	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(c, p) && is_slow_after_moves(w, c, p)) {
 		condition.is_law = true;
 		condition.rank = 1;
 	}

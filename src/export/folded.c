@@ -243,8 +243,7 @@ static int add_event(struct call_reading *r)
 	return r->folded->text.len == n_before ? 0 : add_stack(r->folded, r->side, 1);
 }
 
-static int read_calls(
-	struct ky_folded *f, const struct ky_query *q, const uint8_t *want, struct call_reading *r)
+static int read_calls(const struct ky_query *q, const uint8_t *want, struct call_reading *r)
 {
 	int e = ky_reading_init(&r->reading, q, want, NULL, &q->reader->options);
 
@@ -303,7 +302,7 @@ int ky_folded_read(struct ky_folded *f, const struct ky_tables *t,
 		f->has_calls = true;
 		r = ky_symbols_new(&calls.symbols, t->reader, o->dirs, o->n_dirs);
 		if (!r)
-			r = read_calls(f, q, want, &calls);
+			r = read_calls(q, want, &calls);
 		if (!r && o->warn)
 			ky_symbols_report(calls.symbols, o->warn, o->arg);
 	}

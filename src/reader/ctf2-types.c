@@ -368,8 +368,8 @@ static void parse_structure(struct ky_ctf2 *p, json *o, struct ky_type *t)
 }
 
 /* Ranges of a selector may be signed or not: the layout compiler knows. */
-static void set_options(struct ky_ctf2 *p, struct ky_type *t, const struct ranges *ranges,
-	const uint32_t *options, struct ky_member *members, size_t n)
+static void set_options(struct ky_type *t, const struct ranges *ranges, const uint32_t *options,
+	struct ky_member *members, size_t n)
 {
 	t->kind = KY_TYPE_VARIANT;
 	t->align = 1;
@@ -402,7 +402,7 @@ static void parse_optional(struct ky_ctf2 *p, json *o, struct ky_type *t)
 	*member = (struct ky_member){
 		ky_ctf2_intern(p, ""), ky_ctf2_class(p, ky_ctf2_member(o, "field-class"))};
 	t->is_optional = true;
-	set_options(p, t, &ranges, ky_ctf2_alloc(p, ranges.n * sizeof(uint32_t)), member, 1);
+	set_options(t, &ranges, ky_ctf2_alloc(p, ranges.n * sizeof(uint32_t)), member, 1);
 }
 
 static void parse_variant(struct ky_ctf2 *p, json *o, struct ky_type *t)
@@ -434,7 +434,7 @@ static void parse_variant(struct ky_ctf2 *p, json *o, struct ky_type *t)
 	}
 	if (!n)
 		ky_ctf2_fail(p, "a variant has no options");
-	set_options(p, t, &ranges, options, members, n);
+	set_options(t, &ranges, options, members, n);
 }
 
 /* --- any class --- */

@@ -282,7 +282,7 @@ static int read_head(struct ky_walk *w, struct ky_packet_head *p, uint64_t offse
 }
 
 /* How many bytes of a packet are read at once. */
-static uint64_t piece_of(const struct ky_walk *w, const struct ky_packet_head *p, uint64_t rest)
+static uint64_t piece_of(const struct ky_packet_head *p, uint64_t rest)
 {
 	uint64_t n = (p->content_bits + 7) / 8;
 
@@ -301,9 +301,9 @@ static int read_packet(struct ky_walk *w, struct ky_packet_head *p)
 	if (r < 0)
 		return r;
 	got = w->packet->len - (w->offset - w->packet->at);
-	if (got < piece_of(w, p, rest) && got < rest && !w->file_error) {
+	if (got < piece_of(p, rest) && got < rest && !w->file_error) {
 		w->d.clock = clock;
-		r = read_head(w, p, w->offset, piece_of(w, p, rest));
+		r = read_head(w, p, w->offset, piece_of(p, rest));
 		got = r < 0 ? 0 : w->packet->len - (w->offset - w->packet->at);
 	}
 	w->content_bits = KY_MIN(p->content_bits, rest * 8);
