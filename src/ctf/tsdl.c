@@ -7,13 +7,11 @@
 /* Room for the name of a field that belongs to another: "_NAME_length" and what makes it unique. */
 #define COMPANION_NAME_MAX (KY_NAME_MAX + 64)
 
-char *ky_tsdl_uuid(char text[KY_UUID_TEXT], const uint8_t u[16])
+static void put_uuid(struct ky_buf *b, const uint8_t u[16])
 {
-	snprintf(text, KY_UUID_TEXT,
-		"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
-		u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
-		u[15]);
-	return text;
+	ky_buf_printf(b, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+		u[13], u[14], u[15]);
 }
 
 /* A string literal. UTF-8 stays as it is; control characters become three octal digits, as in C. */
@@ -130,12 +128,9 @@ static void put_clock(
 
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t)
 {
-	char uuid[KY_UUID_TEXT];
-
-	ky_buf_printf(b,
-		"/* CTF 1.8 */\n\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n"
-		"\tbyte_order = le;\n",
-		ky_tsdl_uuid(uuid, t->uuid));
+	ky_buf_puts(b, "/* CTF 1.8 */\n\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"");
+	put_uuid(b, t->uuid);
+	ky_buf_puts(b, "\";\n\tbyte_order = le;\n");
 	put_packet_header(b);
 	ky_buf_puts(b, "};\n\n");
 	put_env(b, t);

@@ -48,8 +48,4 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 #define KY_TSDL_GAP "/* gap: "
 void ky_tsdl_comment(struct ky_buf *b, const char *text, bool gap);
 
-/* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564" */
-#define KY_UUID_TEXT 37
-char *ky_tsdl_uuid(char text[KY_UUID_TEXT], const uint8_t uuid[16]);
-
 #endif

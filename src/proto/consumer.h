@@ -150,8 +150,7 @@ enum ky_cons_type {
 
 enum ky_kernel_mode {
 	KY_KERNEL_DISCARD,
-	KY_KERNEL_SNAPSHOT,  /* the oldest events make room; only snapshots read them */
-	KY_KERNEL_OVERWRITE, /* the oldest events make room; the consumer drains what there is */
+	KY_KERNEL_SNAPSHOT, /* the oldest events make room; only snapshots read them */
 };
 
 /*

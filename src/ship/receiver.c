@@ -495,7 +495,8 @@ static const uint8_t *unpack(
 	return NULL;
 }
 
-int receiver_acknowledge(struct receiver *r)
+/* Acknowledges what was not acknowledged yet, when it is on the disk. Returns 0 or -errno. */
+static int acknowledge_due(struct receiver *r)
 {
 	int ret = r->n_due && syncfs(r->trace) < 0 ? fail_at(r, -errno, "") : 0;
 
@@ -517,8 +518,7 @@ static int acknowledge(struct receiver *r, const struct segment *ack, uint32_t b
 	r->due[i] = *ack;
 	r->n_due += i == r->n_due;
 	r->due_bytes += bytes;
-	return r->n_due == RECEIVER_DUE_MAX || r->due_bytes >= DUE_BYTES ? receiver_acknowledge(r)
-									 : 0;
+	return r->n_due == RECEIVER_DUE_MAX || r->due_bytes >= DUE_BYTES ? acknowledge_due(r) : 0;
 }
 
 static int handle_data(struct receiver *r, const struct segment *s, const uint8_t *payload)
@@ -557,7 +557,7 @@ static int handle_watermark(struct receiver *r, const struct segment *s, const u
 static int handle_end(struct receiver *r)
 {
 	const struct segment end = {.type = SEGMENT_END};
-	int ret = receiver_acknowledge(r);
+	int ret = acknowledge_due(r);
 
 	if (!ret)
 		ret = syncfs(r->trace) < 0 ? -errno : send_segment(r, &end, NULL);
@@ -602,7 +602,7 @@ static int serve_segments(struct receiver *r, uint8_t *payload)
 
 	while (!ret) {
 		if (r->n_due && must_wait(r))
-			ret = receiver_acknowledge(r);
+			ret = acknowledge_due(r);
 		if (ret < 0)
 			return ret;
 		ret = read_full(r, head, sizeof(head));

@@ -44,9 +44,6 @@ void receiver_deinit(struct receiver *r);
  */
 int receiver_handle(struct receiver *r, const struct segment *s, const void *payload);
 
-/* Acknowledges what was not acknowledged yet, when it is on the disk. Returns 0 or -errno. */
-int receiver_acknowledge(struct receiver *r);
-
 /*
  * Receives segments until all is here. Returns 1 then, 0 at the end of the connection, or -errno;
  * then it has sent `why`.

@@ -22,14 +22,15 @@ void stream_account(const struct stream *s, struct stream_end *end, const struct
 	end->n_events += p->n_events;
 }
 
-uint64_t stream_seq_num(const struct stream *s)
+/* Returns the number of the next packet in the chunk. */
+static uint64_t seq_num_of(const struct stream *s)
 {
 	return s->slots.base.n_packets + s->to->n_packets - s->slots.base.chunk_packets;
 }
 
 bool stream_has_packets(const struct stream *s)
 {
-	return stream_seq_num(s) > 0;
+	return seq_num_of(s) > 0;
 }
 
 uint64_t stream_count_discarded(const struct stream *s, const struct stream_end *end)
@@ -65,7 +66,7 @@ static int append_empty(struct stream *s, uint64_t ts, uint64_t n_discarded)
 	p->position_begin = s->source->taken.pos;
 	p->timestamp_begin = p->timestamp_end = ts;
 	set_losses(s, p, n_discarded);
-	p->seq_num = stream_seq_num(s);
+	p->seq_num = seq_num_of(s);
 	ky_ctf_packet_finish(p, 0);
 	if (!has_room(s, 0, sizeof(*p)))
 		ret = stream_next_file(s);
@@ -91,7 +92,7 @@ static int append_base(struct stream *s, uint64_t ts)
 	uint64_t none = s->slots.base.chunk_discarded;
 	int ret;
 
-	if (stream_seq_num(s) || stream_count_discarded(s, &s->end) == none)
+	if (seq_num_of(s) || stream_count_discarded(s, &s->end) == none)
 		return 0;
 	ts = KY_MAX(ts, s->end.ts);
 	ret = append_empty(s, KY_MAX(ts, MOMENT) - MOMENT, none);
@@ -182,7 +183,7 @@ static bool add_piece(struct batch *b, const struct stream *s, const struct ky_d
 	p->timestamp_begin = begin_of(&b->end, piece);
 	p->timestamp_end = KY_MAX(piece->end_ts, p->timestamp_begin);
 	set_losses(s, p, stream_count_discarded(s, &b->end));
-	p->seq_num = stream_seq_num(s) + b->n;
+	p->seq_num = seq_num_of(s) + b->n;
 	ky_ctf_packet_finish(p, piece->len);
 	if (stream_is_last_of_block(piece))
 		ky_ctf_packet_pad(p, sink_padding(s->to->size + b->bytes, piece->len));
@@ -220,7 +221,7 @@ static int append_first_base(struct stream *s, bool flush)
 	struct source_mark at = s->source->taken;
 	struct ky_drain_piece piece;
 
-	if (stream_seq_num(s) || !s->source->ops->next(s->source, &at, flush, &piece))
+	if (seq_num_of(s) || !s->source->ops->next(s->source, &at, flush, &piece))
 		return 0;
 	if (!s->source->taken.count && s->source->since && s->source->since < piece.begin_ts)
 		return append_empty(s, s->source->since, s->slots.base.chunk_discarded);
@@ -233,7 +234,7 @@ static int append_first_base(struct stream *s, bool flush)
  */
 static bool ends_early(const struct stream *s)
 {
-	return stream_seq_num(s) && !s->source->more && s->end.ts < s->source->until;
+	return seq_num_of(s) && !s->source->more && s->end.ts < s->source->until;
 }
 
 /* Appends what is only for losses or the end. All pieces are written. */

@@ -97,8 +97,6 @@ int stream_report_for_others(struct stream *s, uint64_t n);
 
 /* --- between stream.c and stream-chunk.c --- */
 
-/* Returns the number of the next packet in the chunk. */
-uint64_t stream_seq_num(const struct stream *s);
 /* Returns the losses so far; never less than a packet has reported. */
 uint64_t stream_count_discarded(const struct stream *s, const struct stream_end *end);
 /* Moves *end behind the stream's next packet, which is in the sink, or need not be. */

@@ -19,7 +19,11 @@ bool request_may_touch(const struct request *r, const struct session *s)
 	return r->peer.uid == 0 || r->peer.uid == s->uid;
 }
 
-enum outcome request_refuse_name(struct request *r, const char *name)
+/*
+ * Refuses a name that no session of the caller's has: the session was lost (to destroy it is to
+ * know of it), or another one may be meant.
+ */
+static enum outcome refuse_name(struct request *r, const char *name)
 {
 	const struct lost *l = lost_find(r->env, r->peer.uid, name);
 	const struct session *s;
@@ -101,7 +105,7 @@ enum outcome request_find_named(struct request *r)
 
 	r->session = name ? session_find(r->env, name) : NULL;
 	if (name && !r->session)
-		return request_refuse_name(r, name);
+		return refuse_name(r, name);
 	return r->session && !request_may_touch(r, r->session) ? refuse_owner(r, r->session) : DONE;
 }
 
@@ -119,7 +123,7 @@ static enum outcome find_session(struct request *r)
 	if (r->session)
 		return refuse_owner(r, r->session);
 	if (name)
-		return request_refuse_name(r, name);
+		return refuse_name(r, name);
 	ky_list_foreach (l, &r->env->lost, node)
 		if (lost_is_known_to(l, r->peer.uid))
 			return request_refuse(

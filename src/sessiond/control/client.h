@@ -25,11 +25,6 @@ struct client *client_free(struct client *c); /* NULL */
 /* Returns whether the caller may use the session. */
 bool request_may_touch(const struct request *r, const struct session *s);
 /*
- * Refuses a name that no session of the caller's has: the session was lost (to destroy it is to
- * know of it), or another one may be meant.
- */
-enum outcome request_refuse_name(struct request *r, const char *name);
-/*
  * Finds the session that the request names; r->session is NULL if it names none. Returns DONE; or
  * refuses the request if there is no such session, or it is another user's.
  */

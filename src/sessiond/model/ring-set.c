@@ -27,8 +27,11 @@
 #define MUCH_MAX	(UINT64_C(128) << 20)
 #define FIXED_BLOCK_MIN (16u << 10)
 
-struct set_event *ring_set_find_named(
-	const struct ring_set *set, const struct event_desc *d, bool living)
+/*
+ * Returns the first event of this name that is recorded, or NULL. Another user's event has another
+ * description.
+ */
+static struct set_event *find_recorded(const struct ring_set *set, const struct event_desc *d)
 {
 	struct set_event *found = NULL;
 	struct ky_hnode *n;
@@ -36,8 +39,8 @@ struct set_event *ring_set_find_named(
 	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
-		if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
-			!strcmp(e->desc->name, d->name) && (!found || e->id < found->id))
+		if (e->id != KY_MAP_REFUSED && !strcmp(e->desc->name, d->name) &&
+			(!found || e->id < found->id))
 			found = e;
 	}
 	return found;
@@ -522,7 +525,7 @@ static struct set_event *set_event_new(
 		return NULL;
 	e->by = *by;
 	e->id = KY_MAP_REFUSED;
-	e->rival = ring_set_find_named(set, d, false);
+	e->rival = find_recorded(set, d);
 	if (ky_htab_add(&set->events, &e->node, d->name_hash) < 0) {
 		free(e);
 		return NULL;

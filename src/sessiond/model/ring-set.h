@@ -167,12 +167,6 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
  */
 int ring_set_mend(struct registry *r);
 void ring_set_free(struct ring_set *set);
-/*
- * Returns the first event of this name that is recorded, or NULL. living: only one of a running
- * process. Another user's event has another description.
- */
-struct set_event *ring_set_find_named(
-	const struct ring_set *set, const struct event_desc *d, bool living);
 /* Returns the event of exactly this definition, or NULL. */
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
 
