@@ -182,8 +182,8 @@ static uint64_t growth_of(const struct ring_set *set)
 	return set->charged - need_of(set);
 }
 
-/* Calls visit(set, data) for each set that may grow. */
-static void for_each_growing(
+/* Calls visit(set, data) for each set. */
+static void for_each_set(
 	const struct env *e, void (*visit)(struct ring_set *set, void *data), void *data)
 {
 	struct ring_set *set;
@@ -193,8 +193,7 @@ static void for_each_growing(
 	ky_list_foreach (s, &e->sessions, node)
 		ky_list_foreach (c, &s->channels, node)
 			ky_list_foreach (set, &c->sets, node)
-				if (may_grow(set))
-					visit(set, data);
+				visit(set, data);
 }
 
 /* The user of the smallest UID from `from` on, and that user's set that has grown most. */
@@ -202,21 +201,24 @@ struct grown {
 	uint64_t from, uid; /* UINT64_MAX: no user */
 	struct ring_set *set;
 	uint64_t growth;
+	uint64_t leaving; /* of that user's sets that are withdrawn and not yet written out */
 };
 
 static void visit_user(struct ring_set *set, void *data)
 {
 	struct grown *g = data;
 
-	if (set->uid >= g->from)
+	if (may_grow(set) && set->uid >= g->from)
 		g->uid = KY_MIN(g->uid, (uint64_t)set->uid);
 }
 
 static void visit_set(struct ring_set *set, void *data)
 {
 	struct grown *g = data;
-	uint64_t growth = set->uid == g->uid ? growth_of(set) : 0;
+	uint64_t growth = set->uid == g->uid && may_grow(set) ? growth_of(set) : 0;
 
+	if (set->uid == g->uid && set->withdrawn)
+		g->leaving += set->charged;
 	if (growth <= g->growth)
 		return;
 	g->growth = growth;
@@ -234,7 +236,8 @@ static void withdraw_set(struct ring_set *set)
 
 /*
  * Programs get addresses for many threads' buffers, and take memory when they need it, or when they
- * want to: nobody can refuse it to them. Memory beyond the limit does not stay with the daemon.
+ * want to: nobody can refuse it to them. Memory beyond the limit does not stay with the daemon. The
+ * consumer may need seconds to write out a set: no other set is withdrawn for this one's memory.
  */
 static void look_at_memory(struct ky_timer *t)
 {
@@ -244,13 +247,11 @@ static void look_at_memory(struct ky_timer *t)
 	measure_sets(e);
 	for (uint64_t from = 0;; from = g.uid + 1) {
 		g = (struct grown){.from = from, .uid = UINT64_MAX};
-		for_each_growing(e, visit_user, &g);
+		for_each_set(e, visit_user, &g);
 		if (g.uid == UINT64_MAX)
 			break;
-		if (sum_of_user(e, (uid_t)g.uid) <= e->user_memory_max)
-			continue;
-		for_each_growing(e, visit_set, &g);
-		if (g.set)
+		for_each_set(e, visit_set, &g);
+		if (g.set && sum_of_user(e, (uid_t)g.uid) - g.leaving > e->user_memory_max)
 			withdraw_set(g.set);
 	}
 	e->quota_looks = g.from > 0; /* there was a user */
