@@ -145,6 +145,103 @@ static void test_incomplete(void **state)
 	assert_int_equal(held_remove(h, "b"), 0);
 }
 
+static void expect_due(const struct held *h, const char *after, const char *id)
+{
+	char due[FLEET_ID_MAX + 1];
+
+	assert_int_equal(held_next_due(h, after, due), *id != '\0');
+	assert_string_equal(due, id);
+}
+
+/* Each one that is due has its turn, in the order of identifiers, and begins anew at the end. */
+static void test_turns(void **state)
+{
+	static const char *const ids[] = {"b", "d", "c"};
+	struct held h = *(const struct held *)*state;
+
+	h.max_bytes = UINT64_MAX;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(ids); i++) {
+		assert_int_equal(held_make(&h, ids[i]), 0);
+		assert_int_equal(complete_snapshot(&h, ids[i]), 0);
+	}
+	expect_due(&h, "", "b");
+	expect_due(&h, "a", "b");
+	expect_due(&h, "b", "c");
+	expect_due(&h, "c", "d");
+	expect_due(&h, "d", "b");
+	assert_int_equal(held_set_shipped(&h, "c"), 0);
+	expect_due(&h, "b", "d");
+	assert_int_equal(held_set_shipped(&h, "b"), 0);
+	expect_due(&h, "d", "d"); /* the only one */
+	assert_int_equal(held_set_shipped(&h, "d"), 0);
+	expect_due(&h, "", "");
+	for (size_t i = 0; i < KY_ARRAY_SIZE(ids); i++)
+		assert_int_equal(held_remove(&h, ids[i]), 0);
+}
+
+static void expect_again(const struct held *h, const char *request)
+{
+	char again[FLEET_ID_MAX + 1] = "not written";
+
+	held_get_again(h, "a", again);
+	assert_string_equal(again, request);
+}
+
+/* One that was shipped is due again by a request. A request for one that is due changes nothing. */
+static void test_again(void **state)
+{
+	const struct held *h = *state;
+
+	assert_int_equal(held_make(h, "a"), 0);
+	assert_int_equal(complete_snapshot(h, "a"), 0);
+	assert_int_equal(held_set_again(h, "a", "early"), 0);
+	expect_again(h, "");
+	assert_int_equal(held_set_shipped(h, "a"), 0);
+	expect_due(h, "", "");
+	assert_int_equal(held_set_again(h, "a", "request"), 0);
+	expect_again(h, "request");
+	expect_due(h, "", "a");
+	assert_int_equal(held_remove(h, "a"), 0);
+}
+
+/* A snapshot that stays on its host is never due; its report is there to be read. */
+static void test_stays(void **state)
+{
+	const struct held *h = *state;
+	struct kymo_value *report = kymo_value_new(), *read;
+
+	kymo_value_set_bool(report, "ships", false);
+	kymo_value_set_string(report, "reason", "a \"test\"");
+	assert_int_equal(held_make(h, "a"), 0);
+	assert_int_equal(held_complete(h, "a", report), 0);
+	expect_due(h, "", "");
+	read = held_report(h, "a");
+	assert_string_equal(kymo_value_json(read), kymo_value_json(report));
+	kymo_value_free(read);
+	kymo_value_free(report);
+	assert_int_equal(held_remove(h, "a"), 0);
+}
+
+/* The agent makes the directory with those above it, and is the only one there. */
+static void test_alone(void **state)
+{
+	struct fleet_config c = {.name = "db", .hold_size = 1, .hold_us = 1};
+	struct held h, other;
+	char why[256] = "";
+
+	snprintf(c.hold, sizeof(c.hold), "%s/above/below", dir);
+	assert_int_equal(held_open(&h, &c, why, sizeof(why)), 0);
+	assert_int_equal(strncmp(h.path, c.hold, strlen(c.hold)), 0);
+	assert_string_equal(h.path + strlen(c.hold), "/db");
+	assert_int_equal(held_open(&other, &c, why, sizeof(why)), -EBUSY);
+	assert_string_equal(why, "another kymo-agent of host 'db' runs on this machine");
+	close(other.dir);
+	snprintf(c.name, sizeof(c.name), "web2");
+	assert_int_equal(held_open(&other, &c, why, sizeof(why)), 0);
+	close(other.dir);
+	close(h.dir);
+}
+
 /* The error of the disk reaches the caller, also if some bytes were written before. */
 static void test_full_disk(void **state)
 {
@@ -224,6 +321,10 @@ int main(void)
 		cmocka_unit_test(test_future),
 		cmocka_unit_test_setup_teardown(test_room, make_room, close_room),
 		cmocka_unit_test_setup_teardown(test_incomplete, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_turns, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_again, make_room, close_room),
+		cmocka_unit_test_setup_teardown(test_stays, make_room, close_room),
+		cmocka_unit_test(test_alone),
 		cmocka_unit_test_setup_teardown(test_full_disk, make_room, close_room),
 		cmocka_unit_test_setup_teardown(test_not_removable, make_room, close_room),
 	};
