@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -12,8 +13,20 @@
 #define PACKET_SIZE 256u
 #define CLOCK_MASK  ((UINT64_C(1) << 27) - 1)
 
+static const char metadata[] = "trace {\n};\n";
 static char top[] = "/tmp/kymo-view-XXXXXX";
 static int root;
+
+static void make_dirs(const char *chunk)
+{
+	char path[64];
+
+	mkdirat(root, chunk, 0700);
+	snprintf(path, sizeof(path), "%s/kernel", chunk);
+	mkdirat(root, path, 0700);
+	snprintf(path, sizeof(path), "%s/kernel/index", chunk);
+	mkdirat(root, path, 0700);
+}
 
 static void append_to_file(const char *path, const void *data, size_t n)
 {
@@ -31,8 +44,9 @@ static void set_watermark(uint64_t clock)
 	append_to_file(KY_WATERMARK_NAME, &w, sizeof(w));
 }
 
-/* A packet of one event at `first`, behind the others of the stream. */
-static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t end)
+/* A packet of one event at `first`, behind the others of the stream in the chunk. */
+static void add_packet_to(
+	const char *chunk, unsigned stream, uint64_t begin, uint64_t first, uint64_t end)
 {
 	uint8_t bytes[PACKET_SIZE] = {0};
 	const uint32_t record = (uint32_t)(first & CLOCK_MASK) << 5;
@@ -43,13 +57,13 @@ static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t
 		.n_events = 1,
 		.content_bits = PACKET_SIZE * 8,
 		.packet_bits = PACKET_SIZE * 8};
-	char file[32], index[32];
+	char file[64], index[64];
 	struct ky_index_header header;
 	struct ky_index_entry entry;
 	struct stat st = {0};
 
-	snprintf(file, sizeof(file), "kernel/c_%u", stream);
-	snprintf(index, sizeof(index), "kernel/index/c_%u.kyx", stream);
+	snprintf(file, sizeof(file), "%s/kernel/c_%u", chunk, stream);
+	snprintf(index, sizeof(index), "%s/kernel/index/c_%u.kyx", chunk, stream);
 	fstatat(root, file, &st, 0);
 	p.seq_num = (uint64_t)st.st_size / PACKET_SIZE;
 	memcpy(bytes, &p, sizeof(p));
@@ -60,6 +74,11 @@ static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t
 		append_to_file(index, &header, sizeof(header));
 	ky_index_entry_init(&entry, &p, (uint64_t)st.st_size);
 	append_to_file(index, &entry, sizeof(entry));
+}
+
+static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t end)
+{
+	add_packet_to(".", stream, begin, first, end);
 }
 
 /* The viewer learns of all streams that were found. */
@@ -202,15 +221,86 @@ static void test_from_now(void **state)
 	view_deinit(&v);
 }
 
+/* Makes the archive of the only stream of a chunk. */
+static void add_archive(const char *path, unsigned stream)
+{
+	char metadata_path[64];
+
+	make_dirs(path);
+	snprintf(metadata_path, sizeof(metadata_path), "%s/kernel/metadata", path);
+	append_to_file(metadata_path, metadata, strlen(metadata));
+	add_packet_to(path, stream, 4000, 4100, 4200);
+}
+
+/* However few files may be open, a viewer that gets no error has found all chunks. */
+static void test_few_files(void **state)
+{
+	const int first = dup(root); /* the lowest descriptor that is free */
+	struct rlimit before, limit;
+	unsigned n_refused = 0;
+	struct view v;
+	int ret;
+
+	close(first);
+	mkdirat(root, "archives", 0700);
+	add_archive("archives/1-2-0", 7);
+	add_archive("archives/2-3-1", 8);
+	add_archive(".moving", 9);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	do {
+		limit.rlim_cur = (rlim_t)first + n_refused;
+		assert_int_equal(view_init(&v, root, true), 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		ret = view_look(&v);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		if (ret) {
+			assert_int_equal(ret, -EMFILE);
+			assert_in_range(++n_refused, 1, 100);
+		} else {
+			assert_int_equal(announce_all(&v), 7);
+		}
+		view_deinit(&v);
+	} while (ret);
+	assert_true(n_refused > 0);
+}
+
+/* A packet of metadata has the declarations that the viewer does not have. */
+static void expect_metadata(struct view *v, const char *text)
+{
+	const size_t n = strlen(text), head = 37;
+	struct ky_buf b = {0};
+
+	assert_int_equal(view_read_metadata(v, &v->traces[0], &b), n ? head + n : 0);
+	assert_int_equal(b.len, n ? head + n : 0);
+	if (n)
+		assert_memory_equal(b.data + head, text, n);
+	ky_buf_deinit(&b);
+}
+
+static void test_metadata(void **state)
+{
+	static const char more[] = "event {\n};\n";
+	struct view v;
+
+	assert_int_equal(view_init(&v, root, true), 0);
+	assert_int_equal(view_look(&v), 0);
+	assert_true(v.n_traces > 0);
+	expect_metadata(&v, metadata);
+	expect_metadata(&v, "");
+	append_to_file("kernel/metadata", more, strlen(more) - 1);
+	expect_metadata(&v, ""); /* the declaration is not whole */
+	append_to_file("kernel/metadata", more + strlen(more) - 1, 1);
+	expect_metadata(&v, more);
+	view_deinit(&v);
+}
+
 static int make_trace(void **state)
 {
-	static const char metadata[] = "trace {\n};\n";
-
 	assert_non_null(mkdtemp(top));
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	mkdirat(root, "kernel", 0700);
-	mkdirat(root, "kernel/index", 0700);
-	append_to_file("kernel/metadata", metadata, sizeof(metadata) - 1);
+	make_dirs(".");
+	append_to_file("kernel/metadata", metadata, strlen(metadata));
 	append_to_file(".recording", "x", 1); /* its sender may come back */
 	return 0;
 }
@@ -230,6 +320,8 @@ int main(void)
 		cmocka_unit_test(test_odd_files),
 		cmocka_unit_test(test_mark),
 		cmocka_unit_test(test_from_now),
+		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_few_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_trace, remove_trace);

@@ -47,6 +47,15 @@ static bool has_file(int dir, const char *name)
 }
 
 /*
+ * Returns why a file or directory could not be opened, if others can neither be; or 0: then it was
+ * removed, or is none that a consumer made. One odd file of a trace does not end its viewers.
+ */
+static int open_error(void)
+{
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
+}
+
+/*
  * Does nobody record any more? It is a recording whose daemons were killed, or a snapshot, which
  * has no watermark. A shipped or received trace has .recording: its sender may come back.
  */
@@ -67,6 +76,8 @@ static struct ky_watermark read_watermark(struct view *v)
 	const struct ky_watermark end = {UINT64_MAX, 0, KY_WATERMARK_ENDED};
 	struct ky_watermark w = {0};
 
+	if (fd < 0 && open_error())
+		return v->last;
 	/* The clock and the flag may be those of two successive states. */
 	if (fd >= 0 && pread(fd, &w, sizeof(w), 0) == sizeof(w) &&
 		(w.clock == UINT64_MAX || w.flags & KY_WATERMARK_ENDED))
@@ -152,15 +163,6 @@ static bool is_sound(const struct ky_ctf_packet *p, const struct ky_index_entry 
 	return p->magic == KY_CTF_MAGIC && e->size >= HEAD && e->size <= PACKET_MAX &&
 	       e->offset <= INT64_MAX - PACKET_MAX && p->packet_bits == e->size * 8 &&
 	       p->content_bits >= HEAD * 8 && p->content_bits <= p->packet_bits;
-}
-
-/*
- * Returns why a file or directory could not be opened, if others can neither be; or 0: then it was
- * removed, or is none that a consumer made. One odd file of a trace does not end its viewers.
- */
-static int open_error(void)
-{
-	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
 }
 
 /* Reads the first packet's head of a stream file. Returns -ENODATA if it has none yet. */
@@ -340,8 +342,7 @@ static int search_chunk(struct view *v, int dir, bool moved)
 	for (size_t i = 0; !ret && i < KY_ARRAY_SIZE(parts); i++) {
 		int fd = openat(dir, parts[i], DIR_FLAGS);
 
-		if (fd >= 0)
-			ret = search_directory(v, fd, parts[i], DEPTH_MAX, moved);
+		ret = fd >= 0 ? search_directory(v, fd, parts[i], DEPTH_MAX, moved) : open_error();
 	}
 	return ret;
 }
@@ -363,8 +364,9 @@ static int search_archives(struct view *v, bool only_note)
 	const struct dirent *e;
 
 	if (!d) {
+		ret = open_error();
 		ky_close(fd);
-		return 0;
+		return ret;
 	}
 	while (!ret && (e = readdir(d))) {
 		const uint64_t n = archive_number(e->d_name);
@@ -373,10 +375,10 @@ static int search_archives(struct view *v, bool only_note)
 		if (n <= v->last_archive)
 			continue;
 		last = KY_MAX(last, n);
-		if (!only_note)
-			archive = openat(fd, e->d_name, DIR_FLAGS);
-		if (archive >= 0)
-			ret = search_chunk(v, archive, true);
+		if (only_note)
+			continue;
+		archive = openat(fd, e->d_name, DIR_FLAGS);
+		ret = archive >= 0 ? search_chunk(v, archive, true) : open_error();
 	}
 	closedir(d);
 	if (!ret)
@@ -396,9 +398,10 @@ static int search_traces(struct view *v)
 	for (uint32_t i = 0; i < v->n_traces; i++)
 		v->traces[i].seen = false;
 	ret = search_chunk(v, v->root, false);
-	moving = openat(v->root, KY_MOVING_NAME, DIR_FLAGS);
-	if (!ret && moving >= 0)
-		ret = search_chunk(v, moving, true);
+	if (!ret) {
+		moving = openat(v->root, KY_MOVING_NAME, DIR_FLAGS);
+		ret = moving >= 0 ? search_chunk(v, moving, true) : open_error();
+	}
 	if (!ret)
 		ret = search_archives(v, false);
 	for (uint32_t i = 0; !ret && i < v->n_traces; i++) {
@@ -614,8 +617,9 @@ int view_init(struct view *v, int root, bool from_start)
 	*v = (struct view){.root = root};
 	if (from_start)
 		return 0;
-	search_archives(v, true);
-	ret = view_look(v);
+	ret = search_archives(v, true);
+	if (!ret)
+		ret = view_look(v);
 	v->mark = v->over ? UINT64_MAX : v->last.clock;
 	for (uint32_t i = 0; !ret && i < v->n_streams; i++)
 		skip_packets(v, &v->streams[i]);
