@@ -61,28 +61,28 @@ static inline long ky_system_call(long number, long a, long b, long c, long d, l
 
 static inline pid_t ky_process_number(void)
 {
-	return (pid_t)ky_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	return (pid_t)ky_call(SYS_getpid);
 }
 
 static inline pid_t ky_thread_number(void)
 {
-	return (pid_t)ky_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	return (pid_t)ky_call(SYS_gettid);
 }
 
 /* As the kernel has it: under fakeroot, the program sees another one. */
 static inline uid_t ky_effective_user(void)
 {
 #ifdef SYS_geteuid32 /* the other one has 16 bits */
-	return (uid_t)ky_system_call(SYS_geteuid32, 0, 0, 0, 0, 0, 0);
+	return (uid_t)ky_call(SYS_geteuid32);
 #else
-	return (uid_t)ky_system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+	return (uid_t)ky_call(SYS_geteuid);
 #endif
 }
 
 /* name: 16 bytes. */
 static inline void ky_thread_name(char *name)
 {
-	ky_system_call(SYS_prctl, PR_GET_NAME, (long)(uintptr_t)name, 0, 0, 0, 0);
+	ky_call(SYS_prctl, PR_GET_NAME, name);
 }
 
 #endif

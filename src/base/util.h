@@ -79,7 +79,7 @@ static inline void ky_cleanup_close(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
-		ky_system_call(SYS_close, *fd, 0, 0, 0, 0, 0);
+		ky_call(SYS_close, *fd);
 	errno = saved;
 }
 

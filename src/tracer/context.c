@@ -139,16 +139,6 @@ static_assert(KY_CTX_KINDS <= 32, "masks of kinds have 32 bits");
 #define IDENTITY (BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID))
 #define THREADS	 (BIT(KY_CTX_VTID) | BIT(KY_CTX_PTHREAD_ID)) /* each thread has its own */
 
-static int find_file(const char *path, struct stat *ret)
-{
-#if defined(__LP64__) && defined(SYS_newfstatat)
-	return (int)ky_system_call(
-		SYS_newfstatat, AT_FDCWD, (long)(uintptr_t)path, (long)(uintptr_t)ret, 0, 0, 0);
-#else
-	return ky_sys_stat(path, ret);
-#endif
-}
-
 static void find_namespaces(struct values *v, uint32_t kinds)
 {
 	static const char *const files[] = {"/proc/thread-self/ns/cgroup",
@@ -160,7 +150,7 @@ static void find_namespaces(struct values *v, uint32_t kinds)
 	for (uint32_t i = 0; i < KY_ARRAY_SIZE(files); i++) {
 		if (!(kinds & BIT(KY_CTX_CGROUP_NS + i)))
 			continue;
-		v->ns[i] = find_file(files[i], &st) == 0 ? st.st_ino : 0;
+		v->ns[i] = ky_sys_stat(files[i], &st) == 0 ? st.st_ino : 0;
 	}
 }
 
@@ -175,8 +165,7 @@ static void find_namespaces(struct values *v, uint32_t kinds)
 /* Real, effective, saved. */
 static void find_three(long number, unsigned int *ids)
 {
-	ky_system_call(number, (long)(uintptr_t)&ids[0], (long)(uintptr_t)&ids[1],
-		(long)(uintptr_t)&ids[2], 0, 0, 0);
+	ky_call(number, &ids[0], &ids[1], &ids[2]);
 }
 
 static void find_values(struct values *v, uint32_t kinds)

@@ -105,8 +105,7 @@ static int perf_open(uint32_t number, bool exclude_kernel)
 		.exclude_hv = exclude_kernel,
 	};
 
-	return (int)ky_system_call(
-		SYS_perf_event_open, (long)(uintptr_t)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+	return (int)ky_call(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /*
@@ -216,9 +215,7 @@ static bool ask_kernel(const struct slot *s, uint32_t number, uint64_t *ret_valu
 {
 	uint64_t v[2] = {0};
 
-	if (ky_system_call(SYS_read, s->fd[number], (long)(uintptr_t)v, sizeof(v), 0, 0, 0) !=
-			sizeof(v) ||
-		v[1] != s->id[number])
+	if (ky_sys_read(s->fd[number], v, sizeof(v)) != sizeof(v) || v[1] != s->id[number])
 		return false;
 	*ret_value = v[0];
 	return true;

@@ -118,7 +118,7 @@ static int own_descriptors(void)
 /* The calling thread shares its current directory and root with no other. Returns 0, or -1. */
 static long unshare_directories(void)
 {
-	return ky_system_call(SYS_unshare, CLONE_FS, 0, 0, 0, 0, 0);
+	return ky_call(SYS_unshare, CLONE_FS);
 }
 
 /*
@@ -132,7 +132,7 @@ static void own_directories(void)
 {
 	bool are_ours = unshare_directories() == 0 && !tracer.filtered && !tracer.filtered_early;
 
-	if (are_ours && ky_system_call(SYS_chdir, (long)(uintptr_t) "/", 0, 0, 0, 0, 0) < 0)
+	if (are_ours && ky_call(SYS_chdir, "/") < 0)
 		tracer_debug("the listener keeps its current directory: error %d", errno);
 }
 
