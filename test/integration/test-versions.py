@@ -19,7 +19,7 @@ import time
 import kymotest
 from kymotest import Geometry, check, equal
 from program import (ACK, CONTEXTS, DONE, EVENTS, HELLO, LEFT_OUT, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon,
-    Program, ask, blob, text)
+    Program, ask, blob, listed, text)
 
 # A newer peer might send these: fields after the known ones, unknown kinds of messages.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
@@ -37,7 +37,7 @@ def test_newer_program(k):
     """
     k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
     out = k.record("shop:*")
-    program = Program(k, ORDER, version=1000, caps=0xFFFFFFFF, more=MORE)
+    program = Program(k, ORDER, version=1000, caps=0xFFFFFFFF, more=listed() + MORE)
     number, _ = program.expect_query()
     for kind in UNKNOWN:
         program.send(kind, MORE)
