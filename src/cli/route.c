@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/route.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +15,9 @@
 
 #define PATIENCE_MS 1000 /* for a command that is asked to end */
 #define PAUSE_MS    10	 /* between two looks whether it has */
+
+#define SAID_MAX  65536 /* bytes of a command's standard error that are kept */
+#define SAID_LEFT 4096	/* of these, when there are more */
 
 /*
  * Divides r->host, "[USER@]HOST[:PORT]". An IPv6 address has brackets, with which ssh does not find
@@ -124,6 +129,16 @@ int connection_open(const struct route *r, struct connection *c)
 	posix_spawnattr_destroy(&attr);
 	close(pair[1]);
 	return -ret;
+}
+
+void connection_trim(const struct connection *c)
+{
+	struct stat st;
+
+	/* The command goes on writing behind it: the file gets longer, and is empty before. */
+	if (fstat(c->err, &st) == 0 && st.st_blocks > SAID_MAX / 512)
+		fallocate(c->err, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			st.st_size - SAID_LEFT);
 }
 
 /* Asks the command to end, and kills one that does not. */

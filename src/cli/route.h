@@ -26,6 +26,8 @@ struct connection {
 
 /* Returns 0 or -errno; then descriptors of the connection may be open. */
 int connection_open(const struct route *r, struct connection *c);
+/* Releases the memory of what its command has said, but for the last of it. */
+void connection_trim(const struct connection *c);
 /* Ends it; done: in good order. Appends the last line that its command printed to `why`. */
 void connection_end(struct connection *c, bool done, struct ky_buf *why);
 

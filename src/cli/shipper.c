@@ -54,13 +54,15 @@ struct totals {
 struct shipment {
 	struct sender sender;
 	struct shipper *shipper; /* borrowed */
+	struct connection connection;
 };
 
 static void on_progress(struct sender *s)
 {
-	struct shipper *shipper = ky_container_of(s, struct shipment, sender)->shipper;
+	struct shipment *shipment = ky_container_of(s, struct shipment, sender);
 
-	shipping_progress(&shipper->note, s->acked, s->size);
+	shipping_progress(&shipment->shipper->note, s->acked, s->size);
+	connection_trim(&shipment->connection);
 }
 
 /* Warns once of each reason. */
@@ -87,31 +89,32 @@ static int ship_recording(struct cli *cli, struct shipment *shipment)
 	struct shipper *shipper = shipment->shipper;
 	const struct route *r = &shipper->route;
 	struct sender *s = &shipment->sender;
+	struct connection *c = &shipment->connection;
 	const unsigned last_pause = s->spool_max ? LIMIT_MS : LAST_PAUSE_MS;
 	uint64_t broken_ns = 0; /* since when nothing has arrived */
 	char last[512] = "";
 	int ret;
 
 	for (;;) {
-		struct connection c = {.fd = -1, .err = -1};
 		struct ky_buf why = {0};
 		const uint64_t before = s->acked;
 
+		*c = (struct connection){.fd = -1, .err = -1};
 		s->why[0] = '\0'; /* may be about the last connection */
 		ret = sender_limit(s);
 		if (!ret)
-			ret = connection_open(r, &c);
+			ret = connection_open(r, c);
 		if (ret < 0) {
 			if (*s->why)
 				ky_buf_puts(&why, s->why);
 			else
 				ky_buf_printf(&why, "%s: %s", r->argv[0], strerror(-ret));
-			ky_close(c.fd);
-			ky_close(c.err);
+			ky_close(c->fd);
+			ky_close(c->err);
 		} else {
-			ret = sender_run(s, c.fd, stop);
+			ret = sender_run(s, c->fd, stop);
 			ky_buf_puts(&why, s->why);
-			connection_end(&c, !ret, &why);
+			connection_end(c, !ret, &why);
 		}
 		if (!ret || ret == -ECANCELED) {
 			ky_buf_deinit(&why);

@@ -187,6 +187,30 @@ def test_while_recorded(k):
     equal(count(far), total, "events")
 
 
+def test_talkative_command(k):
+    """The output of a command takes little memory, however long it is."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", 10)
+    ship = start_ship(k, trace, f"head -c 5000000 /dev/zero | tr '\\0' x >&2; {receive(k)}")
+
+    def size():
+        """Returns the length of the output that is kept, and the memory that it takes."""
+        for path in pathlib.Path(f"/proc/{ship.pid}/fd").iterdir():
+            try:
+                if "memfd:kymo-ship" in os.readlink(path):
+                    return path.stat().st_size, 512 * path.stat().st_blocks
+            except FileNotFoundError:
+                pass  # a descriptor that was just closed
+        return 0, 0
+
+    wait_for(lambda: size()[0] == 5000000, "the output")
+    k.app("emit", "-n", 10)
+    wait_for(lambda: 0 < size()[1] <= 65536, "most of the output to be forgotten")
+    k.kymo("destroy", "s")
+    equal((ship.wait(TIMEOUT), count(far_of(k) / trace.name)), (0, 20), "status and events")
+
+
 def test_slow_link(k):
     """Bytes are compressed while it is the link that is slow; what arrives is the same."""
     (k.top / "slow.py").write_text(SLOW)
