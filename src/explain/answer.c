@@ -173,12 +173,23 @@ static void put_load(struct ky_buf *b, const struct ky_explanation *e)
 	ky_words_put_duration(b, ky_explanation_load(e->c->chosen, true));
 }
 
+/* "slow", "slower", or of which ones it is said. */
+static void put_is_slow(struct ky_buf *b, const struct ky_explanation *e)
+{
+	double percent = e->c->chosen->group->percent;
+
+	ky_buf_printf(b, "%s is %s", e->question.span, e->sources[1] ? "slower" : "slow");
+	if (percent > 0)
+		ky_buf_printf(b, " in its slowest %.0f %%", percent);
+}
+
 static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
 {
 	const struct ky_finding *slowest[KY_MAX_CLAUSES];
 
-	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
+	put_is_slow(b, e);
+	ky_buf_puts(b, " because ");
 	put_clause(b, top[0]);
 	ky_buf_printf(b, " (%.0f %% of the extra time)", share_percent(e->c->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
@@ -249,8 +260,8 @@ static size_t find_partial(const struct ky_difference *d, const struct ky_findin
 static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *v, size_t n)
 {
-	ky_buf_printf(b, "%s is %s in part because ", e->question.span,
-		e->sources[1] ? "slower" : "slow");
+	put_is_slow(b, e);
+	ky_buf_puts(b, " in part because ");
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(b, i ? ", and because " : "");
 		put_clause(b, v[i]);
@@ -260,10 +271,54 @@ static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
 	ky_buf_puts(b, "; nothing recorded tells why for the rest");
 }
 
-static void put_slower(struct ky_buf *b, const struct ky_explanation *e)
+/* The means of the middle halves of two traces; with --slowest, of those that are compared. */
+static void find_middles(const struct ky_explanation *e, double ret[2])
+{
+	const struct ky_difference *d = e->c->chosen;
+	bool is_known = d->group->middle_ns[0] > 0;
+
+	ret[0] = is_known ? d->group->middle_ns[0] : d->slow_ns;
+	ret[1] = is_known ? d->group->middle_ns[1] : d->typical_ns;
+}
+
+static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
 {
 	char slow[32], typical[32];
+	double ns[2];
+	bool is_faster;
 
+	find_middles(e, ns);
+	is_faster = ns[0] * KY_MIN_SLOWER < ns[1];
+	ky_buf_printf(b, "%s is %s than in %s: %s against %s%s", e->question.span,
+		is_faster ? "faster" : "not slower", e->question.against,
+		ky_words_duration(slow, sizeof(slow), ns[0]),
+		ky_words_duration(typical, sizeof(typical), ns[1]),
+		is_faster ? "" : "; two runs differ by that anyway");
+}
+
+/* Neither the middle half nor the slowest percent of the first of two traces. */
+static bool is_not_slower(const struct ky_explanation *e)
+{
+	double ns[2];
+
+	find_middles(e, ns);
+	return e->sources[1] && !(e->c->chosen->group->percent > 0) &&
+	       ns[0] < KY_MIN_SLOWER * ns[1];
+}
+
+static void put_slower(struct ky_buf *b, const struct ky_explanation *e)
+{
+	const struct ky_group *g = e->c->chosen->group;
+	char slow[32], typical[32];
+
+	if (g->percent > 0) {
+		put_not_slower(b, e);
+		ky_buf_printf(b,
+			"; but nothing recorded tells why its slowest %.0f %% take %s instead of %s",
+			g->percent, ky_words_duration(slow, sizeof(slow), g->tail_ns[0]),
+			ky_words_duration(typical, sizeof(typical), g->tail_ns[1]));
+		return;
+	}
 	ky_buf_printf(b, "%s: nothing recorded tells why it takes %s instead of %s",
 		e->question.span, ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
 		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
@@ -312,17 +367,6 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	}
 }
 
-static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
-{
-	char slow[32], typical[32];
-
-	ky_buf_printf(b,
-		"%s is not slower than in %s: %s against %s; two runs differ by that anyway",
-		e->question.span, e->question.against,
-		ky_words_duration(slow, sizeof(slow), e->c->chosen->slow_ns),
-		ky_words_duration(typical, sizeof(typical), e->c->chosen->typical_ns));
-}
-
 void ky_answer_put(struct ky_buf *b, struct ky_explanation *e)
 {
 	const struct ky_difference *d = e->c->chosen;
@@ -330,7 +374,7 @@ void ky_answer_put(struct ky_buf *b, struct ky_explanation *e)
 	size_t n = ky_answer_find_top(d, top);
 
 	e->verdict = KY_VERDICT_NOTHING;
-	if (e->sources[1] && d->extra_ns < .1 * d->typical_ns) {
+	if (is_not_slower(e)) {
 		put_not_slower(b, e);
 	} else if (ky_answer_has_causes(e->c)) {
 		e->verdict = KY_VERDICT_CAUSES;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/bisect.h"
 #include "explain/stats.h"
 
 int ky_slowest_parse(struct ky_slowest *ret, const char *text)
@@ -392,16 +393,102 @@ int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t
 	return r;
 }
 
-static int take_middle(struct ky_instance ***ret, size_t *ret_n, struct ky_instances *v)
+static int take_middle(struct ky_instance ***ret, size_t *ret_n, const struct ordered *o)
 {
-	struct ordered o;
-	int r = order_all(&o, v);
+	return ky_groups_sample(ret, ret_n, o->v + o->n / 4,
+		KY_MAX(o->n * 3 / 4 - o->n / 4, (size_t)1), KY_MAX_GROUP);
+}
 
-	if (r < 0)
-		return r;
-	r = ky_groups_sample(
-		ret, ret_n, o.v + o.n / 4, KY_MAX(o.n * 3 / 4 - o.n / 4, (size_t)1), KY_MAX_GROUP);
-	free_ordered(&o);
+/* Without its longest: if a quarter of all is slow, some of these are in the middle half. */
+static double middle_mean(const struct ordered *o)
+{
+	size_t from = o->n / 4, to = KY_MAX(o->n * 7 / 10, from + 1);
+	double sum = 0;
+
+	for (size_t i = from; i < to; i++)
+		sum += o->v[i]->ns;
+	return sum / (double)(to - from);
+}
+
+#define MUCH_LONGER 1.5	 /* than the slowest of another run: these differ more than others */
+#define MIN_TAIL    10	 /* instances */
+#define TAIL_P	    1e-4 /* for each percent that is tried */
+
+/* The median of the slowest percent. */
+static double tail_median(const struct ordered *o, double percent)
+{
+	return o->v[o->n - 1 - (size_t)(percent / 200 * (double)o->n)]->ns;
+}
+
+static size_t count_longer(const struct ordered *o, double ns)
+{
+	size_t first;
+
+	ky_bisect(first, o->n, k, o->v[k]->ns <= ns);
+	return o->n - first;
+}
+
+/* Whether the slowest take much longer than those of the other trace, and more of them do. */
+static bool is_tail_longer(const struct ordered *o, const struct ordered *typical, double percent)
+{
+	double ns = tail_median(o, percent), other = tail_median(typical, percent);
+	double between = sqrt(ns * other);
+
+	return ns > MUCH_LONGER * other &&
+	       ky_stats_fisher(count_longer(o, between), o->n, count_longer(typical, between),
+		       typical->n) < TAIL_P;
+}
+
+/* The percent of the slowest that add most time to that of the other trace; 0: none do. */
+static double find_tail(const struct ordered *o, const struct ordered *typical)
+{
+	static const double percents[] = {25, 10, 5, 2, 1};
+	double best = 0, most = 0;
+
+	for (size_t k = 0; k < KY_ARRAY_SIZE(percents); k++) {
+		double more = percents[k] *
+			      (tail_median(o, percents[k]) - tail_median(typical, percents[k]));
+
+		if (percents[k] / 100 * (double)KY_MIN(o->n, typical->n) < MIN_TAIL)
+			break;
+		if (more <= most || !is_tail_longer(o, typical, percents[k]))
+			continue;
+		best = percents[k];
+		most = more;
+	}
+	return best;
+}
+
+/* Without --slowest: the middle halves, or the slowest if only these take longer. */
+static int add_against(struct ky_groups *g, struct ky_instances *v, const struct ordered *o,
+	const struct ordered *typical)
+{
+	double middle = middle_mean(o), other = middle_mean(typical), percent = 0;
+	struct ky_group *group = &g->v[0];
+	char text[16];
+	int r;
+
+	if (middle < KY_MIN_SLOWER * other)
+		percent = find_tail(o, typical);
+	if (percent > 0) {
+		snprintf(text, sizeof(text), "%.0f %%", percent);
+		r = add_asked(g, v, o, &(struct ky_slowest){KY_SLOWEST_PERCENT, percent, text});
+		free(group->typical);
+		group->typical = NULL;
+	} else {
+		g->n = 1;
+		*group = (struct ky_group){.n_all_slow = (double)v->n / 2};
+		r = take_middle(&group->slow, &group->n_slow, o);
+		for (size_t i = 0; i < group->n_slow && !r; i++)
+			group->from_ns = i ? KY_MIN(group->from_ns, group->slow[i]->ns)
+					   : group->slow[i]->ns;
+		snprintf(group->how, sizeof(group->how), "the middle half");
+	}
+	group->percent = percent;
+	group->tail_ns[0] = tail_median(o, percent);
+	group->tail_ns[1] = tail_median(typical, percent);
+	group->middle_ns[0] = middle;
+	group->middle_ns[1] = other;
 	return r;
 }
 
@@ -409,24 +496,29 @@ int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_ins
 	const struct ky_slowest *slowest)
 {
 	struct ky_group *group = &g->v[0];
-	int r;
+	struct ordered o, other;
+	int r = order_all(&other, typical);
 
+	if (r < 0)
+		return r;
 	if (slowest->kind != KY_SLOWEST_AUTO) {
 		r = ky_groups_find(g, v, slowest);
 		free(group->typical);
 		group->typical = NULL;
 	} else {
-		g->n = 1;
-		*group = (struct ky_group){.n_all_slow = (double)v->n / 2};
-		r = take_middle(&group->slow, &group->n_slow, v);
-		for (size_t i = 0; i < group->n_slow && !r; i++)
-			group->from_ns = i ? KY_MIN(group->from_ns, group->slow[i]->ns)
-					   : group->slow[i]->ns;
-		snprintf(group->how, sizeof(group->how), "the middle half");
+		r = order_all(&o, v);
+		if (!r) {
+			o.scale = v->all.n ? (double)v->n / (double)v->all.n : 1;
+			r = add_against(g, v, &o, &other);
+			free_ordered(&o);
+		}
 	}
 	group->is_remarkable = true;
 	group->slow_weight = 1;
-	return r ? r : take_middle(&group->typical, &group->n_typical, typical);
+	if (!r)
+		r = take_middle(&group->typical, &group->n_typical, &other);
+	free_ordered(&other);
+	return r;
 }
 
 void ky_group_deinit(struct ky_group *group)

@@ -5,8 +5,9 @@
 
 #include "explain/account.h"
 
-#define KY_MIN_INSTANCES 20 /* below: no comparison */
-#define KY_MAX_GROUPS	 11 /* 10 ways, and a part of one */
+#define KY_MIN_INSTANCES 20  /* below: no comparison */
+#define KY_MIN_SLOWER	 1.1 /* times as long: two runs of a program differ by less anyway */
+#define KY_MAX_GROUPS	 11  /* 10 ways, and a part of one */
 
 /* The meaning of --slowest. */
 struct ky_slowest {
@@ -31,6 +32,9 @@ struct ky_group {
 	bool is_mode;			      /* apart from the others, not cut from a tail */
 	bool is_part;			      /* of a group that nothing explains as a whole */
 	bool is_remarkable;		      /* longer than the tail of one distribution */
+	double percent;			      /* the slowest of two traces, if not all are slower */
+	double middle_ns[2];		      /* of two traces: the means of their middle halves */
+	double tail_ns[2];		      /* the medians of their slowest percent */
 	char how[64];
 };
 
@@ -46,7 +50,10 @@ int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_
  * them decides.
  */
 int ky_groups_find_net(struct ky_groups *g, struct ky_instance *const *v, size_t n, double n_all);
-/* The slow ones of v, or its middle half, against the middle half of `typical`. */
+/*
+ * The slow ones of v, or its middle half, against the middle half of `typical`. If these do not
+ * take longer, but the slowest of v do: those.
+ */
 int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
 	const struct ky_slowest *slowest);
 /*

@@ -2823,6 +2823,29 @@ def test_against():
     assert kymo("explain", slower, "--against=typical") == kymo("explain", slower), "typical of the same trace"
 
 
+def test_against_slowest():
+    """Only some instances are slower than in the other trace, or all are faster."""
+    def make(seed, work, tenants="abcd"):
+        return Program(seed, n=700).make(work, lambda p, i: {"tenant": p.r.choice(tenants)})
+
+    def query(p, us):
+        p.begin("db:query")
+        p.spend(us)
+        p.end("db:query")
+
+    def first_of(path):
+        return kymo("explain", path, "--span=shop:checkout", "--against=" + usual).splitlines()[0]
+    usual = make(312, lambda p, i, f: query(p, 60))
+    first = first_of(make(313, lambda p, i, f: query(p, 400 if f["tenant"] == "d" else 60)))
+    assert re.match('shop:checkout is slower in its slowest 25 % because db:query itself takes .* — when tenant = "d" ', first), first
+    first = first_of(make(314, lambda p, i, f: query(p, 900 if p.r.random() < .02 else 60)))
+    assert re.match("shop:checkout is slower in its slowest [25] % because db:query itself takes ", first), first
+    first = first_of(make(315, lambda p, i, f: query(p, 20)))
+    assert re.match(r"shop:checkout is faster than in .*: \d[\d.]* us against \d+ us$", first), first
+    first = first_of(make(316, lambda p, i, f: query(p, p.r.choice([60] * 15 + [360]) * p.r.choice([.8, .9, 1, 1.1]))))
+    assert re.match("shop:checkout is slower in its slowest 10 % because db:query itself takes ", first), first
+
+
 def test_against_new():
     """Only the second trace has the span: each instance there is the first after it."""
     def work(p, i, f):
