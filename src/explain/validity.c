@@ -361,10 +361,48 @@ static bool is_more_wait(const struct ky_difference *d, const struct ky_finding 
 	       (d->group->is_remarkable && f->amount > 2 * f->typical_ns);
 }
 
+static const struct ky_component *queue_around(
+	const struct ky_difference *d, const struct ky_component *c)
+{
+	while (c->parent && !is_queue(d, c))
+		c = ky_component_of(d->x, c->parent);
+	return c->parent ? c : NULL;
+}
+
+/* Whether most typical instances have the component. */
+static bool is_of_most(const struct ky_difference *d, uint32_t component)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->group->n_typical; i++)
+		n += ky_instance_part(d->group->typical[i], component) != NULL;
+	return 2 * n > d->group->n_typical;
+}
+
+/*
+ * Whether it comes more often in a queue because the queue is longer: the thread that takes
+ * instances does meanwhile, for others, what it does for each.
+ */
+static bool comes_in_queue(const struct ky_difference *d, const struct ky_finding *f)
+{
+	const struct ky_component *c = ky_component_of(d->x, f->component);
+	bool is_own = false;
+
+	if ((f->kind != KY_FINDING_COUNT && f->kind != KY_FINDING_NEW) || !queue_around(d, c))
+		return false;
+	for (uint32_t k = 1; k <= d->x->components.all.n && !is_own; k++) {
+		const struct ky_component *o = ky_component_of(d->x, k);
+
+		is_own = o->kind == c->kind && o->a == c->a && o->b == c->b &&
+			 !queue_around(d, o) && is_of_most(d, k);
+	}
+	return is_own;
+}
+
 /* A longer asynchronous instance also has more of all that its threads do anyway. */
 static bool comes_by(const struct ky_difference *d, const struct ky_finding *f)
 {
-	return d->x->is_async && f->share < COMES_BY * f->typical_share;
+	return d->x->is_async && (f->share < COMES_BY * f->typical_share || comes_in_queue(d, f));
 }
 
 /* Counts and waits are not what slow instances were chosen by: they can be compared. */

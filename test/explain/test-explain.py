@@ -1774,6 +1774,27 @@ def test_queued():
     assert re.match("shop:checkout: nothing recorded tells why .* passes in shop:checkout;job:queued", first), first
 
 
+def test_work_for_others():
+    """The thread that takes instances from a longer queue works more often for others."""
+    r, events, now, free = random.Random(317), [], 10**6, 0
+    client, server = (300, 60, "client"), (301, 60, "server")
+
+    def add(at, name, thread, **fields):
+        events.append(traces.Event(at, name, thread[0] - 300, thread, **fields))
+    for i in range(1200):
+        now += int(r.expovariate(1) * 500000)
+        free = max(now + 3000, free + 2000)
+        add(now, "shop:checkout_begin", client, async_id=i, kind=r.randrange(3))
+        add(now + 800, "job:queued_begin", client, async_id=i)
+        add(free, "job:queued_end", server, async_id=i)
+        add(free + 500, "job:run_begin", server, span_tid=301)
+        free += int(200000 * math.exp(.15 * r.gauss(0, 1)))
+        add(free, "job:run_end", server, span_tid=301)
+        add(free + 400, "shop:checkout_end", server, async_id=i)
+    first = kymo("explain", new_trace(events), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing "), first
+
+
 def test_picked_up():
     """
     Instances end in another thread, which reads them from a pipe, and may sleep before: that it
