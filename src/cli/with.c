@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/with.h"
 
+#include <glob.h>
 #include <limits.h>
 
 #include "base/buf.h"
@@ -90,10 +91,31 @@ static int add_rule_of(struct cli *cli, struct kymo_value *rules, const char *pr
 	return cli_params_list(cli, rules, "patterns", pattern);
 }
 
+/*
+ * Returns the begin of a path for LD_PRELOAD, which is absolute from there on. musl's dynamic
+ * linker ends a program that cannot use a preloaded library, for example because it was made for
+ * glibc, but ignores a path that does not exist. Only glibc's replaces $ORIGIN by the program's
+ * directory, from which as many steps up lead to the root.
+ */
+static const char *way_to_root(void)
+{
+#ifdef __GLIBC__
+#define UP_8 "/../../../../../../../.."
+	glob_t found;
+	bool has_musl = glob("/lib/ld-musl-*", 0, NULL, &found) == 0;
+
+	if (has_musl) {
+		globfree(&found);
+		return "$ORIGIN" UP_8 UP_8 UP_8 UP_8 UP_8 UP_8 UP_8 UP_8;
+	}
+#endif
+	return "";
+}
+
 static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 {
 	const struct library *l = libraries, *end = l + KY_ARRAY_SIZE(libraries);
-	char file[64], path[PATH_MAX];
+	char file[64], path[PATH_MAX], value[PATH_MAX + 256];
 
 	if (!strcmp(name, "lttng"))
 		return with_lttng(cli);
@@ -109,7 +131,8 @@ static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 	if (strpbrk(path, ": "))
 		return cli_fail(cli, "failed",
 			"%s cannot be preloaded: its path has a colon or a space", path);
-	if (extend_variable("LD_PRELOAD", path, true) < 0)
+	snprintf(value, sizeof(value), "%s%s", way_to_root(), path);
+	if (extend_variable("LD_PRELOAD", value, true) < 0)
 		return cli_fail(cli, "failed", "no memory");
 	return add_rule_of(cli, rules, l->provider);
 }

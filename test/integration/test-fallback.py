@@ -244,6 +244,10 @@ def test_musl(k):
     # headers.
     env, app = foreign(k, "musl", "musl-gcc", "x86_64", ["-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"])
     run_foreign(k, env, app, "64-bit")
+    # Libraries that were made for another C library do not end the program.
+    done = k.kymo("record", "--no-summary", "--with=libc,pthread,dl,crash,cyg-profile", "-o", k.top / "with", "--", "sh", "-c",
+        f"echo begins; {app} -n 1 >/dev/null && echo ends")
+    equal((done.stdout, done.stderr), ("begins\nends\n", ""), "output of the command")
 
 
 @without_sanitizers
