@@ -435,6 +435,11 @@ bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind)
 	return false;
 }
 
+bool ky_source_is_of_function(const struct ky_source *s)
+{
+	return s->is_function;
+}
+
 bool ky_source_has_calls(const struct ky_source *s)
 {
 	for (size_t i = 0; i < s->n_classes; i++) {

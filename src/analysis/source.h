@@ -65,6 +65,8 @@ void ky_source_put_fields(const struct ky_source *s, const char *span, struct ky
 /* Whether some event class is of a provider: "pthread", "libc"; or of this kind. */
 bool ky_source_has_provider(const struct ky_source *s, const char *provider);
 bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind);
+/* Whether the span that was asked for last is a function, as long as functions are spans. */
+bool ky_source_is_of_function(const struct ky_source *s);
 /* Whether entries of functions were recorded. */
 bool ky_source_has_calls(const struct ky_source *s);
 /* Of what was read since the last start; complete at the end. */

@@ -64,6 +64,10 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 			e->question.span, path);
 	else if (v->n_unfinished && v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
+	else if (v->n_unfinished && ky_source_is_of_function(e->sources[i]))
+		snprintf(why, why_size,
+			"no %s returns in %s: all are unfinished, or left by longjmp() or exit()",
+			e->question.span, path);
 	else if (v->n_unfinished || v->n_unbegun)
 		snprintf(why, why_size,
 			"no %s %s in %s: %s are not recorded (-e '%s_*' selects both events)",

@@ -3077,7 +3077,7 @@ def test_functions():
     """They are spans. One without a known name has its address."""
     p = Program(81)
     p.thread, p.at, p.cpu = (200, 60, "worker"), 10**6, 0
-    insert, descend, rebalance = (traces.Hex(0x401000 + 0x100 * i) for i in range(3))
+    insert, descend, rebalance, jump = (traces.Hex(0x401000 + 0x100 * i) for i in range(4))
 
     def enter(f):
         p.event("cyg_profile:func_entry", addr=f, call_site=traces.Hex(0x400000))
@@ -3089,6 +3089,8 @@ def test_functions():
         enter(insert)
         enter(descend)
         p.spend(5)
+        if i == 3:
+            enter(jump)  # never left
         leave(descend)
         if i % 43 == 7:
             enter(rebalance)
@@ -3105,7 +3107,9 @@ def test_functions():
     lines = kymo("explain", path).splitlines()
     assert lines[0] == out["first_line"], lines
     assert lines[-1].endswith("--span=NAME: 0x401100, 0x401200") or lines[-1].endswith("--span=NAME: 0x401200, 0x401100"), lines
-    assert "there are: 0x401000, 0x401100, 0x401200\n" in kymo("explain", path, "--span=zzz", code=1)
+    why = kymo("explain", path, "--span=0x401300", code=1)
+    assert why == f"kymo: no 0x401300 returns in {path}: all are unfinished, or left by longjmp() or exit()\n", why
+    assert "there are: 0x401000, 0x401100, 0x401200, 0x401300\n" in kymo("explain", path, "--span=zzz", code=1)
     assert "0x401200" not in explain(path, "0x401000", "-e", "shop:*")["first_line"]
     assert explain(path, "0x401000", "--against=" + path)["count"] == 600
 
