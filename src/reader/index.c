@@ -49,7 +49,10 @@ static void add_packet(struct builder *b, uint32_t file, const struct entry *e)
 	if (s->has_packets && e->begin < s->last_end) {
 		s->disorder_begin = s->disorder_end ? KY_MIN(s->disorder_begin, e->begin)
 						    : e->begin;
-		s->disorder_end = s->last_end;
+		s->disorder_end = UINT64_MAX;
+	} else if (s->disorder_end == UINT64_MAX) {
+		/* Heads need not say when the packets before end: this one is behind them. */
+		s->disorder_end = e->begin;
 	}
 	s->last_begin = KY_MAX(s->last_begin, e->begin);
 	if (b->has_times &&

@@ -689,20 +689,22 @@ def test_begin_end(k):
 def test_back_in_time(k):
     """Ranges of time have all their events if packets go back in time or overlap."""
     s = Stream("<")
-    packets = ((5, 6), (50, 90), (10,), (60, 300), (70,), (400,), (380, 500), (600,))
+    packets = ((5, 6), (50, 90), (10,), (60, 300), (70,), (400, 590), (380, 500), (600,))
     for number, times in enumerate(packets):
         s.packet(b"".join(s.event(70000, time, b"\0") for time in times), begin=times[0], pad=70000 * (number % 2))
     text = metadata("le", numbers(1))
     # In the second one, the heads of packets have no times.
     hidden = text.replace("time_t timestamp_begin; time_t timestamp_end;", "unsigned long long first, last;")
-    # In the third one, packets begin in order, and their ends are those of their first events.
+    # In the third one, they do not say when packets end.
+    endless = text.replace("time_t timestamp_end;", "unsigned long long last;")
+    # In the fourth one, packets begin in order, and their ends are those of their first events.
     early, in_order = Stream("<"), tuple(times for times in packets if times[0] not in (10, 380))
     for times in in_order:
         records = b"".join(early.event(70000, time, b"\0") for time in times)
         early.now = times[0]
         early.packet(records, begin=times[0])
-    for trace, times in ((write(k.top / "back", text, s=s.data), packets), (write(k.top / "hidden", hidden, s=s.data), packets), (write(k.top / "early", text, s=early.data), in_order)):
-        for begin, end in ((0, 5), (0, 7), (8, 15), (0, 30), (55, 65), (70, 70), (100, 299), (290, 350), (350, 390), (390, 450), (550, 700)):
+    for trace, times in ((write(k.top / "back", text, s=s.data), packets), (write(k.top / "hidden", hidden, s=s.data), packets), (write(k.top / "endless", endless, s=s.data), packets), (write(k.top / "early", text, s=early.data), in_order)):
+        for begin, end in ((0, 5), (0, 7), (8, 15), (0, 30), (55, 65), (70, 70), (100, 299), (290, 350), (350, 390), (390, 450), (550, 700), (570, 595)):
             wanted = sorted(time for part in times for time in part if begin <= time <= end)
             limits = (f"--{name}=1700000000.{time + 12345:09}" for name, time in (("begin", begin), ("end", end)))
             stat = k.kymo_json("stat", trace, *limits)
