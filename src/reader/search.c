@@ -16,6 +16,7 @@
 
 #define MAX_DIR_DEPTH 16
 #define MAX_LINKED    2000 /* directories behind links: one may lead to the whole file system */
+#define MAX_LOOKED    16   /* files of a directory without metadata that are looked at */
 #define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
 #define SEARCH_SIZE   ((uint64_t)16 << 20) /* the same, if that head is damaged */
 
@@ -387,6 +388,8 @@ struct search {
 	struct link *links; /* owned */
 	size_t n_links;
 	size_t n_linked; /* directories that were found behind links */
+	char *bare;	 /* owned: the first directory with streams that have lost their metadata */
+	size_t n_bare;	 /* how many there are */
 	bool follows;	 /* what is searched now is behind a link */
 	bool has_trace;	 /* one was found below this root, now or from an earlier root */
 };
@@ -487,6 +490,34 @@ static void note_unreadable(struct ky_trace_reader *r, int error)
 		r->n_unreadable++;
 }
 
+/* Returns true if the file begins as a packet of any byte order. */
+static bool is_stream(int dirfd, const char *name)
+{
+	int fd = ky_file_open_at(dirfd, name);
+	uint32_t magic = 0;
+	bool is_there = fd >= 0 && pread(fd, &magic, sizeof(magic), 0) == sizeof(magic);
+
+	ky_close(fd);
+	return is_there && (le32toh(magic) == KY_PACKET_MAGIC || be32toh(magic) == KY_PACKET_MAGIC);
+}
+
+/* Keeps the name of the first directory without metadata that has streams. 0 or -ENOMEM. */
+static int note_bare(struct search *s, const char *dir)
+{
+	if (!s->n_bare++)
+		s->bare = strdup(dir);
+	return s->bare ? 0 : ky_reader_fail_memory(s->r);
+}
+
+/* If no trace was found, the caller's error says that metadata is missing. */
+static void report_bare(const struct search *s)
+{
+	if (!s->n_bare || !s->has_trace || s->r->known || s->r->options.is_growing)
+		return;
+	ky_reader_warn(s->r, "%s has streams, but no file 'metadata': they are not read%s", s->bare,
+		s->n_bare > 1 ? " (nor those of other directories like it)" : "");
+}
+
 /*
  * Searches a directory that is no trace. An unreadable trace does not hide the others. A chunk may
  * be on its way into archives, for ever if the machine failed at that moment.
@@ -494,6 +525,7 @@ static void note_unreadable(struct ky_trace_reader *r, int error)
 static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 {
 	struct dirent *e;
+	size_t n_looked = 0;
 	int error = 0;
 
 	while (error != -ENOMEM && (e = readdir(d))) {
@@ -502,8 +534,14 @@ static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 
 		if ((e->d_name[0] == '.' && strcmp(e->d_name, KY_MOVING_NAME)) ||
 			depth == MAX_DIR_DEPTH ||
-			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			(!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
+			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISREG(st.st_mode) && n_looked++ < MAX_LOOKED &&
+			is_stream(dirfd(d), e->d_name)) {
+			n_looked = MAX_LOOKED;
+			error = note_bare(s, dir);
+		}
+		if (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 			continue;
 		if (asprintf(&path, "%s/%s", dir, e->d_name) < 0)
 			return ky_reader_fail_memory(s->r);
@@ -590,6 +628,8 @@ int ky_search(struct ky_trace_reader *r, const char *root)
 	for (size_t i = 0; i < s.n_links; i++)
 		free(s.links[i].path);
 	free(s.links);
+	report_bare(&s);
+	free(s.bare);
 	return e < 0 ? e : s.has_trace;
 }
 

@@ -610,6 +610,23 @@ def test_no_stream(k):
         one_warning(errors, word)
 
 
+def test_lost_metadata(k):
+    """Streams beside a trace that have lost their metadata are reported, by the first directory."""
+    trace, text = simple(k, "host/kernel"), k.top / "host" / "notes"
+    text.mkdir()
+    (text / "a").write_bytes(b"no stream")
+    equal(values(k, k.top / "host"), (list(range(30)), ""), "whole")
+    for number in range(2):
+        lost = k.top / "host" / f"ust{number}"
+        lost.mkdir()
+        for name, data in (("a", b"no stream"), ("b", b""), ("s", (trace / "s").read_bytes())):
+            (lost / name).write_bytes(data)
+        got, errors = values(k, k.top / "host")
+        equal(got, list(range(30)), "the other trace")
+        one_warning(errors, "no file 'metadata'")
+        check(re.search(r"/host/ust[01] has", errors) and ("directories like it" in errors) == (number > 0), errors)
+
+
 def test_many_files(k):
     """More streams than a process may have descriptors, or mappings."""
     n = 1500 if kymotest.SANITIZED else 66000
