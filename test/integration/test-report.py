@@ -324,6 +324,11 @@ def test_text(k):
         equal(browser.js("[chosen.t.number, chosen.i]"), slice, "the slice that a link selects")
         # A link may be anybody's.
         opened(k, browser, page, "#t=x,1e999&r=1&s=%7B%22key%22&e=[1,2]&n=%00&f=(((&rows=%F0")
+        said = lambda: any("JavaScript" in text for text in browser.accessible("StaticText"))
+        check(not said(), "the page asks for scripts although they run")
+        browser.call("Emulation.setScriptExecutionDisabled", browser.session, value=True)
+        browser.call("Page.reload", browser.session)
+        wait_for(said, "the page without scripts to say what it needs")
 
 
 # Filters over all kinds of fields: the page decides as kymo view does.

@@ -176,6 +176,7 @@ function fail(error) {
 	document.body.dataset.ready = 'error';
 }
 setTheme();
+$('notes').textContent = '';
 if (served) {
 	listen();
 } else {
