@@ -262,15 +262,16 @@ static void print_top(struct cli *cli, const struct ky_field_values *f, const ch
 	}
 }
 
-static void print_text(
-	struct cli *cli, const struct ky_measures *m, const char *path, size_t n_hists)
+static void print_text(struct cli *cli, const struct ky_measures *m, size_t n_unreadable,
+	const char *path, size_t n_hists)
 {
 	const struct ky_totals *t = &m->totals;
 
-	if (t->n_discarded || t->n_packets_lost || t->n_corrupt || t->n_truncated)
+	if (t->n_discarded || t->n_packets_lost || t->n_corrupt || t->n_truncated || n_unreadable)
 		printf("missing: %" PRIu64 " discarded events, %" PRIu64 " packets, %" PRIu64
-		       " damaged places, %zu streams cut off\n",
-			t->n_discarded, t->n_packets_lost, t->n_corrupt, t->n_truncated);
+		       " damaged places, %zu streams cut off, %zu unreadable files or directories\n",
+			t->n_discarded, t->n_packets_lost, t->n_corrupt, t->n_truncated,
+			n_unreadable);
 	for (size_t i = 0; i < m->n_latencies; i++)
 		print_latency(cli, &m->latencies[i], path);
 	for (size_t i = 0; i < n_hists; i++)
@@ -414,16 +415,17 @@ static void put_top(
 	ky_buf_puts(b, "]}");
 }
 
-static int print_json(
-	struct cli *cli, const struct ky_measures *m, const char *path, size_t n_hists)
+static int print_json(struct cli *cli, const struct ky_measures *m, size_t n_unreadable,
+	const char *path, size_t n_hists)
 {
 	const struct ky_totals *t = &m->totals;
 	struct ky_buf b = {0};
 
 	ky_buf_printf(&b,
 		"{\"ok\": true, \"discarded\": %" PRIu64 ", \"packets_discarded\": %" PRIu64
-		", \"damaged\": %" PRIu64 ", \"truncated\": %zu, \"latency\": [",
-		t->n_discarded, t->n_packets_lost, t->n_corrupt, t->n_truncated);
+		", \"damaged\": %" PRIu64
+		", \"truncated\": %zu, \"unreadable\": %zu, \"latency\": [",
+		t->n_discarded, t->n_packets_lost, t->n_corrupt, t->n_truncated, n_unreadable);
 	for (size_t i = 0; i < m->n_latencies; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		put_latency(&b, cli, &m->latencies[i], path);
@@ -468,9 +470,9 @@ int measure_run(struct cli *cli, const struct ky_query *query,
 			r = cli_fail(cli, "failed", "%s%s%s%s", why[0] ? why : strerror(-r),
 				near ? ": did you mean '" : "", near ?: "", near ? "'?" : "");
 		else if (cli->json)
-			r = print_json(cli, &m, path, n_hists);
+			r = print_json(cli, &m, query->reader->n_unreadable, path, n_hists);
 		else
-			print_text(cli, &m, path, n_hists);
+			print_text(cli, &m, query->reader->n_unreadable, path, n_hists);
 	}
 	ky_measures_deinit(&m);
 	return r;

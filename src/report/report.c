@@ -717,11 +717,11 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		",\"truncated\":%s,\"events\":%" PRIu64 ",\"listed\":%" PRIu64
 		",\"slices\":%" PRIu64 ",\"coarse\":%" PRId64 ",\"too_deep\":%" PRIu64
 		",\"discarded\":%" PRIu64 ",\"packets_lost\":%" PRIu64 ",\"damaged\":%" PRIu64
-		",\"flows\":%" PRIu64,
+		",\"unreadable\":%zu,\"flows\":%" PRIu64,
 		r->origin_ns, r->begin_ns - r->origin_ns, r->end_ns - r->origin_ns,
 		r->is_truncated ? "true" : "false", r->n, r->list.n_listed, r->tracks.n_slices,
 		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
-		t->n_corrupt, r->flows.n_steps);
+		t->n_corrupt, r->o->query->reader->n_unreadable, r->flows.n_steps);
 	if (r->o->findings) {
 		ky_buf_puts(&b, ",\"findings\":");
 		put_text(&b, r->o->findings);

@@ -1234,6 +1234,10 @@ def test_unreadable(k):
     run = lambda *args: subprocess.run([CLI, *args], env=k.env, capture_output=True, text=True, check=True, user=65534 if wanted == 2 else None)
     equal(json.loads(run("stat", "--json", k.top / "some").stdout)["unreadable"], wanted, "unreadable files and directories")
     check(f"unreadable {wanted} " in run("stat", k.top / "some").stdout, "the text of stat")
+    latency = "--latency=made:up..made:up"
+    equal(json.loads(run("stat", "--json", latency, k.top / "some").stdout)["unreadable"], wanted, "of latencies")
+    check(f"{wanted} unreadable" in run("stat", latency, k.top / "some").stdout, "the text of latencies")
+    check(f'"unreadable":{wanted},' in run("report", "-o", "-", k.top / "some").stdout, "the page")
     check("records are missing in 1 of 1 runs" in run("diff", k.top / "some", "--", k.top / "some" / "good").stdout, "diff")
 
 

@@ -121,6 +121,8 @@ function showHead() {
 	const lost = [[head.discarded, 'event', 'discarded'], [head.packets_lost, 'packet', 'lost']].filter(([n]) => n);
 	$('loss').textContent = lost.map(([n, what, how]) => `${n.toLocaleString('en')} ${what}${n > 1 ? 's' : ''} ${how}`).join(', ') || 'nothing discarded';
 	$('loss').className = lost.length ? 'bad' : '';
+	if (head.unreadable)
+		notes.push(`${head.unreadable} ${head.unreadable > 1 ? 'files or directories' : 'file or directory'} of the trace could not be read`);
 	if (head.damaged)
 		notes.push(head.damaged > 1 ? `${head.damaged} damaged places were left out` : 'a damaged place was left out');
 	if (head.complete > 0)
