@@ -454,8 +454,10 @@ static void check_clock(struct doctor *d)
 		sizeof(source));
 	report_finding(d, "clock", FOUND_WARNING,
 		"if the counter is reliable: KYMO_CLOCK=tsc for the session daemon",
-		"CLOCK_MONOTONIC, which takes longer to read: the kernel's clock is '%s'",
-		*source ? source : "not known, as /sys is missing");
+		"CLOCK_MONOTONIC, which takes longer to read: %s%s",
+		*source ? "the kernel's clock is "
+			: "/sys is missing, so the kernel's clock is not known",
+		source);
 }
 
 static void check_files(struct doctor *d)
@@ -509,7 +511,10 @@ static void check_counters(struct doctor *d)
 	char level[32];
 
 	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
-	if (!*level)
+	if (!*level && access("/proc/sys/kernel", F_OK) < 0)
+		report_finding(d, "counters", FOUND_WARNING, "",
+			"/proc/sys is missing: whether contexts 'perf:...' count is not known");
+	else if (!*level)
 		report_finding(d, "counters", FOUND_WARNING, "",
 			"the kernel has no performance counters here: contexts 'perf:...' count nothing");
 	else if (geteuid() && atoi(level) > 2)
