@@ -382,16 +382,20 @@ static int read_unary(struct compiler *c, uint8_t op)
 static int expected_operand(struct compiler *c)
 {
 	char ch = c->text[c->at];
+	int ret;
 
 	if (!ch)
 		return fail_at_character(c, c->at, "a name, a number or a string is missing");
 	if (ch == '\'')
 		return fail_with_hint(c, fail_at_character(c, c->at, "unknown character '''"),
 			"strings are written \"...\"");
-	if (isprint((unsigned char)ch))
-		return fail_at_character(
-			c, c->at, "a name, a number or a string is missing before '%c'", ch);
-	return fail_at_character(c, c->at, "unknown character");
+	if (!isprint((unsigned char)ch))
+		return fail_at_character(c, c->at, "unknown character");
+	ret = fail_at_character(
+		c, c->at, "a name, a number or a string is missing before '%c'", ch);
+	/* A shell replaces $ctx by nothing, except in single quotes. */
+	return ch == '.' ? fail_with_hint(c, ret, "contexts are '$ctx.NAME', in single quotes")
+			 : ret;
 }
 
 /* Reads an operand. Sets *ret_more if it was only a prefix, and the operand still has to follow. */

@@ -367,6 +367,7 @@ static const struct {
 	{"a = 5", 3, "unknown operator '=' at character 3 (did you mean '=='?)"},
 	{"a == ", 6, "is missing"},
 	{"a == && b", 6, "is missing before '&'"},
+	{".vpid == 1", 1, "before '.' at character 1 (contexts are '$ctx.NAME', in single quotes)"},
 	{"a b", 3, "an operator is missing before 'b'"},
 	{"a and b", 3, "an operator is missing before 'a' at character 3 (did you mean '&&'?)"},
 	{"a OR(b)", 3, "(did you mean '||'?)"},

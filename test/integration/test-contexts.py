@@ -507,7 +507,7 @@ def test_refusals(k):
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     for wrong, says in (("vpdi", "did you mean 'vpid'"), ("perf:thread:page-fualts", "did you mean perf:thread:page-faults"),
-            ("callstack:65", "1 to 64"), ("$app.x", "$app.PROVIDER:NAME"), ("perf:thread:raw:x:y", "raw:rHEX:NAME"),
+            ("callstack:65", "1 to 64"), ("$app.x", "$app.PROVIDER:NAME"), (".x:y", "in single quotes"), ("perf:thread:raw:x:y", "raw:rHEX:NAME"),
             ("perf:cpu:cycles", "perf:thread:NAME"), ("zzzzzzzz", "add-context --list")):
         done = k.kymo("add-context", "-t", wrong, status=2)
         check(says in done.stderr, f"{wrong}: {done.stderr}")

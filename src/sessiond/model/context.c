@@ -82,6 +82,9 @@ static int parse_perf(struct ky_context *c, const char *text, char *why, size_t 
 		near ? near->name : "");
 }
 
+#define APP_FORM                                                                                   \
+	"'%s': an application's context is written $app.PROVIDER:NAME (in a shell in single quotes)"
+
 static int parse_app(struct ky_context *c, const char *text, char *why, size_t size)
 {
 	const char *colon = strchr(text, ':');
@@ -90,9 +93,7 @@ static int parse_app(struct ky_context *c, const char *text, char *why, size_t s
 		!ky_desc_name_valid(colon + 1) ||
 		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
 			(size_t)(colon - text))
-		return set_reason(why, size,
-			"'%s': an application's context is written $app.PROVIDER:NAME (in a shell in single quotes)",
-			c->spec);
+		return set_reason(why, size, APP_FORM, c->spec);
 	set_name(c, "_app_", text);
 	strcpy(c->argument, text);
 	return 0;
@@ -106,6 +107,9 @@ static int parse_unknown(const char *spec, char *why, size_t size)
 	if (!strncmp(spec, "perf:", 5))
 		return set_reason(
 			why, size, "'%s': counters are those of threads, perf:thread:NAME", spec);
+	/* A shell replaces $app by nothing, except in single quotes. */
+	if ((*spec == '.' || !strncmp(spec, "app.", 4)) && strchr(spec, ':'))
+		return set_reason(why, size, APP_FORM, spec);
 	for (const struct ky_ctx_type *t = ky_ctx_types; t->name[0]; t++) {
 		d = ky_near_distance(spec, t->name);
 		near = d < best ? t : near;
