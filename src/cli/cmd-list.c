@@ -346,7 +346,7 @@ const struct cli_command cmd_status = {
 		"If no session is named, --check and --metrics are about all sessions. They never start a daemon.\n",
 	.exit_codes =
 		"0 done, 1 refused or failed, 2 wrong usage; of --check, as monitoring systems expect:\n"
-		"0 OK, 1 WARNING: events were lost, 2 CRITICAL: a trace cannot be written, or a daemon was killed\n"
+		"0 OK, 1 WARNING: events were or may be lost, 2 CRITICAL: a trace cannot be written, or a daemon was killed\n"
 		"or does not answer, 3 UNKNOWN: no daemon runs, or the line cannot be written",
 	.options = status_options,
 	.max_args = 1,

@@ -90,6 +90,21 @@ def test_states(k):
     check("session 's': is stopped" in checked(k, 1, "s"), "a stopped session that was named")
 
 
+def test_no_journal(k):
+    """A session that ends with its daemon, because its journal cannot be written, is a warning."""
+    k.start_daemon()
+    journals = k.rundir / "sessions"
+    if journals.exists():
+        journals.rmdir()
+    journals.touch()
+    k.record("emit:*")
+    check("session 's': would not survive the session daemon" in checked(k, 1), "the check")
+    k.kymo("destroy", "s")
+    journals.unlink()
+    k.record("emit:*", session="other")
+    checked(k, 0)
+
+
 def test_losses(k):
     """Lost events are a warning for as long as --within says."""
     k.start_daemon()

@@ -348,6 +348,8 @@ static void add_health(struct json_object *o, const struct session *s)
 	if (c->lost_ns)
 		add_number(o, "lost_ms_ago", (now - c->lost_ns) / 1000000);
 	add_number(o, "silent_ms", consumer_silence_ns(c) / 1000000);
+	if (s->journal_fd < 0 && !s->env->bound)
+		json_add(o, "no_journal", json_object_new_boolean(true));
 	add_number(o, "fullest", c->fullest);
 }
 
