@@ -92,20 +92,20 @@ static const char *read_line(const char *path, char *buf, size_t size)
 
 static void check_program(struct doctor *d, const char *name, int (*locate)(char *buf, size_t size))
 {
-	char path[PATH_MAX];
+	char found[PATH_MAX], path[PATH_MAX];
 
-	if (locate(path, sizeof(path)) < 0)
+	if (locate(found, sizeof(found)) < 0)
 		report_finding(d, "programs", FOUND_FAILURE,
 			ky_env("KYMO_LIBEXECDIR") ? "unset KYMO_LIBEXECDIR, or install kymo there"
 						  : "install kymo completely",
 			"%s was not found beside this program, or in its place of installation",
 			name);
-	else if (access(path, X_OK) < 0)
+	else if (access(found, X_OK) < 0)
 		report_finding(d, "programs", FOUND_FAILURE,
-			"install kymo again, or change its mode", "%s cannot be executed: %s", path,
-			strerror(errno));
+			"install kymo again, or change its mode", "%s cannot be executed: %s",
+			found, strerror(errno));
 	else
-		report_finding(d, "programs", FOUND_OK, "", "%s", path);
+		report_finding(d, "programs", FOUND_OK, "", "%s", realpath(found, path) ?: found);
 }
 
 /* Copies the version that the library's file says it has (tracer/init.c); "" if none. */

@@ -48,6 +48,7 @@ def test_all_is_well(k):
     k.traces.mkdir()
     found = doctor(k, 0)
     one(found, "daemon", "ok", "none runs")
+    one(found, "programs", "ok", str(pathlib.Path(CLI).resolve().parents[1] / "consumerd/kymo-consumerd"))
     one(found, "library", "ok", "libkymo.so.0")
     one(found, "rundir", "ok", str(k.rundir))
     check(not k.rundir.exists(), "a daemon was started")
