@@ -783,6 +783,13 @@ def warnings_of(errors):
     return [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
 
 
+def check_documented(found, section):
+    """Checks that the manual page of kymo has each member of a command's JSON object."""
+    text = (SOURCE / "man/kymo.1").read_text().split(f"\n.Ss {section}\n")[1].split("\n.Ss ")[0]
+    missing = [name for name in found if name != "ok" and not re.search(rf"\b{name}\b", text)]
+    equal(missing, [], f"members of {section} --json that the manual page does not have")
+
+
 def read_trace(trace):
     """Returns all events, in order of time, with their fields as text or parsed (see fields())."""
     text, discarded = babeltrace(trace)

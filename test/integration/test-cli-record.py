@@ -114,6 +114,7 @@ def test_json(k):
     done = record(k, "--json", "-o", out, kymotest.APPS / "emit", "-n", 20)
     v = json.loads(done.stderr)
     equal((v["ok"], v["recorded"], v["discarded"], v["output"], v["exit_code"], v["still_running"]), (True, 20, 0, str(out), 0, 0), "summary")
+    kymotest.check_documented(v, "record")
     done = record(k, "--json", "/no/such/command", status=127)
     equal(json.loads(done.stderr)["ok"], False, "JSON of a failure")
 

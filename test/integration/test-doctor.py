@@ -29,6 +29,7 @@ def doctor(k, status, env=None, wrap=()):
         by_name.setdefault(c["check"], []).append((c["state"], c["text"], c["advice"]))
         check(any(line.split()[:2] == [c["state"], c["check"]] for line in done.stdout.splitlines()), done.stdout)
         check(c["advice"] in done.stdout, c)
+    kymotest.check_documented([*found, *found["checks"][0]], "doctor")
     states = [c["state"] for c in found["checks"]]
     equal((found["failures"], found["warnings"]), (states.count("fail"), states.count("warn")), "counts")
     return by_name

@@ -1232,7 +1232,9 @@ def test_unreadable(k):
         (k.top / "some" / "shut" / "s").chmod(0)
         k.top.chmod(0o755)
     run = lambda *args: subprocess.run([CLI, *args], env=k.env, capture_output=True, text=True, check=True, user=65534 if wanted == 2 else None)
-    equal(json.loads(run("stat", "--json", k.top / "some").stdout)["unreadable"], wanted, "unreadable files and directories")
+    found = json.loads(run("stat", "--json", k.top / "some").stdout)
+    equal(found["unreadable"], wanted, "unreadable files and directories")
+    kymotest.check_documented(found, "stat")
     check(f"unreadable {wanted} " in run("stat", k.top / "some").stdout, "the text of stat")
     latency = "--latency=made:up..made:up"
     equal(json.loads(run("stat", "--json", latency, k.top / "some").stdout)["unreadable"], wanted, "of latencies")
