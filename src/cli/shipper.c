@@ -151,8 +151,7 @@ static int report_shipped(struct cli *cli, const struct totals *t, const char *u
 			t->files == 1 ? "" : "s", cli_safe(cli, url));
 	}
 	if (!t->files)
-		cli_warn(cli,
-			"no packets were found to ship; of a trace with a directory 'index', only packets that are listed there are shipped");
+		cli_warn(cli, "no packets were found to ship");
 	if (t->expired)
 		cli_warn(cli,
 			"%" PRIu64

@@ -59,12 +59,47 @@ static bool is_top(const struct sender *s, const char *name)
 	return false;
 }
 
-/* Opens directories that have come into this one since. */
+/* Takes fd. */
+static int add_top(struct sender *s, const char *name, int fd)
+{
+	struct sender_top *more = reallocarray(s->tops, s->n_tops + 1, sizeof(*more));
+
+	if (!more) {
+		close(fd);
+		return -ENOMEM;
+	}
+	s->tops = more;
+	more += s->n_tops++;
+	snprintf(more->name, sizeof(more->name), "%s", name);
+	more->fd = fd;
+	return 0;
+}
+
+/* Adds a file, or a directory that is not open yet. */
+static int find_entry(struct sender *s, int dir, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISREG(st.st_mode))
+		return sender_file_get(s, name) ? 0 : -ENAMETOOLONG;
+	if (!S_ISDIR(st.st_mode) || is_top(s, name))
+		return 0;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return add_top(s, name, fd);
+}
+
+/* Finds the files that are there, and opens directories that have come since. */
 static int find_tops_in(struct sender *s, const char *where)
 {
 	int copy = openat(s->trace, where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *e;
+	int ret = 0;
 
 	if (!d) {
 		const int error = errno;
@@ -72,19 +107,11 @@ static int find_tops_in(struct sender *s, const char *where)
 		ky_close(copy);
 		return -error;
 	}
-	while ((e = readdir(d)) && s->n_tops < SENDER_TOPS_MAX) {
-		int fd;
-
-		if (e->d_name[0] == '.' || !strcmp(e->d_name, "archives") || is_top(s, e->d_name))
-			continue;
-		fd = openat(copy, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		snprintf(s->tops[s->n_tops].name, sizeof(s->tops[0].name), "%s", e->d_name);
-		s->tops[s->n_tops++].fd = fd;
-	}
+	while (!ret && (e = readdir(d)))
+		if (e->d_name[0] != '.' && strcmp(e->d_name, "archives"))
+			ret = find_entry(s, copy, e->d_name);
 	closedir(d);
-	return 0;
+	return ret;
 }
 
 /* The machine may have failed while a rotation moved the chunk: then some of it is in .moving. */
@@ -157,7 +184,7 @@ static void sort_tops(struct sender *s)
 		const bool first_has = !faccessat(s->tops[0].fd, RECORDING, F_OK, 0);
 
 		if (has == first_has ? strcmp(s->tops[i].name, s->tops[0].name) < 0 : has) {
-			const typeof(s->tops[0]) t = s->tops[0];
+			const struct sender_top t = s->tops[0];
 
 			s->tops[0] = s->tops[i];
 			s->tops[i] = t;
@@ -183,6 +210,7 @@ void sender_deinit(struct sender *s)
 {
 	for (unsigned i = 0; i < s->n_tops; i++)
 		close(s->tops[i].fd);
+	free(s->tops);
 	watch_deinit(&s->watch);
 	for (size_t i = 0; i < s->n_files; i++)
 		free(s->files[i].path);
@@ -191,7 +219,7 @@ void sender_deinit(struct sender *s)
 
 struct visit {
 	struct sender *s;
-	const char *top; /* "": the trace's directory */
+	const char *top;
 };
 
 static int visit_file(void *context, const char *path)
@@ -199,9 +227,7 @@ static int visit_file(void *context, const char *path)
 	const struct visit *v = context;
 	char whole[PATH_MAX];
 
-	if (!*v->top && strchr(path, '/'))
-		return 0; /* of a directory that has a walk of its own */
-	snprintf(whole, sizeof(whole), "%s%s%s", v->top, *v->top ? "/" : "", path);
+	snprintf(whole, sizeof(whole), "%s/%s", v->top, path);
 	return sender_file_get(v->s, whole) ? 0 : -ENAMETOOLONG;
 }
 
@@ -283,8 +309,8 @@ void sender_add_sizes(struct sender *s)
 /* The watermark is read first: all that it speaks of is in the files then. */
 int sender_look(struct sender *s, bool final, bool moved)
 {
-	struct visit v = {.s = s, .top = ""};
-	int ret;
+	struct visit v = {.s = s};
+	int ret = 0;
 
 	s->final = final;
 	s->moved = moved;
@@ -294,7 +320,6 @@ int sender_look(struct sender *s, bool final, bool moved)
 		if (ret < 0)
 			return sender_fail(s, ret, "%s: %s", s->name, strerror(-ret));
 	}
-	ret = s->n_tops ? 0 : files_walk(s->trace, visit_file, enter_directory, &v);
 	for (unsigned i = 0; !ret && i < s->n_tops; i++) {
 		v.top = s->tops[i].name;
 		ret = files_walk(s->tops[i].fd, visit_file, enter_directory, &v);

@@ -20,8 +20,6 @@
 #include "ship/spool.h"
 #include "ship/watch.h"
 
-#define SENDER_TOPS_MAX 16u
-
 struct sender_file {
 	char *path;	 /* from the trace's directory */
 	uint64_t counts; /* bytes that may be sent, when it was last looked at */
@@ -35,6 +33,12 @@ struct sender_file {
 	struct spool_sum expired;
 };
 
+/* A directory in the trace's directory, which a rotation may move. */
+struct sender_top {
+	char name[256];
+	int fd;
+};
+
 struct sender {
 	int trace;			 /* borrowed */
 	char name[SEGMENT_NAME_MAX + 1]; /* for the receiver's directory */
@@ -42,10 +46,7 @@ struct sender {
 	bool once;	    /* sends what is there, also while it is recorded */
 	uint64_t spool_max; /* bytes that may wait in the spool; 0: the directory is none */
 	struct pace pace;   /* of the connection; the caller sets its rate */
-	struct {
-		char name[256];
-		int fd;
-	} tops[SENDER_TOPS_MAX]; /* open directories in the trace's directory */
+	struct sender_top *tops;
 	unsigned n_tops;
 	struct sender_file *files;
 	size_t n_files;

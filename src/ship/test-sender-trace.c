@@ -121,6 +121,46 @@ static void test_metadata(void **state)
 	assert_int_equal(look_at_file("ust/metadata", true)->counts, 27);
 }
 
+/* All directories of the trace are sent, and the files beside them. */
+static void test_many_directories(void **state)
+{
+	char path[32];
+
+	ky_close(create_file("beside"));
+	for (int i = 0; i < 40; i++) {
+		snprintf(path, sizeof(path), "host%d", i);
+		assert_int_equal(mkdirat(t.dir, path, 0755), 0);
+		snprintf(path, sizeof(path), "host%d/c_0", i);
+		ky_close(create_file(path));
+	}
+	look_at_file("beside", true);
+	assert_int_equal(t.sender.n_tops, 41);
+	assert_int_equal(t.sender.n_files, 3 + 1 + 40);
+	assert_int_equal(sender_look(&t.sender, true, false), 0);
+	assert_int_equal(t.sender.n_files, 3 + 1 + 40);
+	assert_int_equal(t.sender.n_lost, 0);
+}
+
+/* A directory that cannot be opened is an error: its events would be missing. */
+static void test_few_files(void **state)
+{
+	const int first = dup(t.dir); /* the lowest descriptor that is free */
+	struct rlimit before, limit;
+
+	close(first);
+	assert_int_equal(unlinkat(t.dir, "ust/index/c_0.kyx", 0), 0);
+	assert_int_equal(unlinkat(t.dir, "ust/index", AT_REMOVEDIR), 0);
+	assert_int_equal(mkdirat(t.dir, "other", 0755), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)first + 1; /* for the directory that is searched */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(sender_look(&t.sender, true, false), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(sender_look(&t.sender, true, false), 0);
+	assert_int_equal(t.sender.n_tops, 2);
+}
+
 /* A rotation moves the directories: the sender reads them where they are, and nothing new. */
 static void test_rotation(void **state)
 {
@@ -226,6 +266,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stream, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_metadata, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_directories, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_few_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rotation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_machine_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),

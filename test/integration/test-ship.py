@@ -654,14 +654,17 @@ def test_ssh(k):
         (k.top / "got").unlink()
 
 
-def test_no_packets(k):
-    """A directory 'index' that lists no packet, as in traces of other tracers."""
+def test_other_tracers(k):
+    """Files beside a directory, as the 'index' of other tracers, are shipped, too."""
     trace = k.top / "other"
     (trace / "index").mkdir(parents=True)
-    (trace / "metadata").write_text("/* CTF 1.8 */\n")
-    (trace / "channel0_0").write_bytes(bytes(4096))
     done = k.kymo("ship", trace, f"exec:{receive(k)}", "--once")
     check("no packets were found to ship" in done.stderr, done.stderr)
+    files = {"metadata": b"/* CTF 1.8 */\n", "channel0_0": bytes(4096), "index/channel0_0.idx": b"x"}
+    for name, content in files.items():
+        (trace / name).write_bytes(content)
+    k.kymo("ship", trace, f"exec:{receive(k)}", "--once")
+    equal({name: (far_of(k) / "other" / name).read_bytes() for name in files}, files, "files that have arrived")
 
 
 def test_usage(k):
