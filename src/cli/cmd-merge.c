@@ -18,6 +18,7 @@
 
 #define METADATA_MAX (256u << 20)
 #define PIECE	     (1u << 30)
+#define REMOVED	     "archives/.removed"
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "the directory, new or empty"},
@@ -35,6 +36,8 @@ struct merge {
 	struct cli *cli;
 	struct input *inputs; /* owned */
 	size_t n;
+	struct kymo_reader *reader; /* owned: of all inputs */
+	size_t *hosts;		    /* owned: the input of each trace that the reader found */
 	struct clock_note note;
 	bool is_measured; /* bounds of the clocks are known from when the traces were fetched */
 	uint64_t n_pairs;
@@ -94,23 +97,24 @@ static int take_inputs(struct merge *m)
 
 /* --- offsets --- */
 
-/* Stores the input of each trace that was opened. Returns NULL without memory. */
-static size_t *find_hosts(const struct merge *m, const struct kymo_reader *r)
+/* Stores the input of each trace that was opened. Returns 0 or -ENOMEM. */
+static int find_hosts(struct merge *m)
 {
+	const struct kymo_reader *r = m->reader;
 	size_t *hosts = calloc(kymo_reader_n_traces(r) + 1, sizeof(*hosts));
 
 	for (size_t i = 0; hosts && i < kymo_reader_n_traces(r); i++)
 		while (hosts[i] + 1 < m->n &&
 			!cli_is_below(kymo_reader_trace(r, i)->path, m->inputs[hosts[i]].path))
 			hosts[i]++;
-	return hosts;
+	m->hosts = hosts;
+	return hosts ? 0 : -ENOMEM;
 }
 
-static int add_flows(struct merge *m, struct kymo_reader *r, struct offsets *o)
+static int add_flows(struct merge *m, struct offsets *o)
 {
-	_cleanup_free_ size_t *hosts = find_hosts(m, r);
-	struct flows f = {.reader = r, .hosts = hosts, .offsets = o};
-	int ret = hosts ? 0 : -ENOMEM;
+	struct flows f = {.reader = m->reader, .hosts = m->hosts, .offsets = o};
+	int ret = 0;
 
 	for (size_t i = 0; i < m->cli->args.n_given && !ret; i++)
 		if (!strcmp(m->cli->args.given[i].opt->name, "flows"))
@@ -131,17 +135,15 @@ static bool is_same(const char *a, const char *b)
  * Adds bounds from the metadata of fetched traces: each clock is off by at most its error, against
  * the clock that both traces name as their reference.
  */
-static int add_measured(struct merge *m, struct kymo_reader *r, struct offsets *o)
+static void add_measured(struct merge *m, struct offsets *o)
 {
-	_cleanup_free_ size_t *hosts = find_hosts(m, r);
+	const struct kymo_reader *r = m->reader;
 	const char *references[OFFSETS_MAX] = {0};
 	int64_t errors[OFFSETS_MAX] = {0};
 	bool seen[OFFSETS_MAX] = {0};
 
-	if (!hosts)
-		return cli_fail(m->cli, "failed", "no memory");
 	for (size_t i = 0; i < kymo_reader_n_traces(r); i++) {
-		const size_t host = hosts[i];
+		const size_t host = m->hosts[i];
 		const char *error = kymo_reader_env(r, i, "clock_error_ns");
 		const char *reference = kymo_reader_env(r, i, "clock_reference");
 
@@ -161,7 +163,6 @@ static int add_measured(struct merge *m, struct kymo_reader *r, struct offsets *
 			offsets_add(o, a, 0, b, most);
 			m->is_measured = true;
 		}
-	return CLI_OK;
 }
 
 static int solve(struct merge *m, struct offsets *o)
@@ -185,7 +186,6 @@ static int measure_offsets(struct merge *m)
 {
 	_cleanup_free_ const char **paths = calloc(m->n, sizeof(*paths));
 	struct kymo_reader_error error = {0};
-	struct kymo_reader *r = NULL;
 	struct offsets o = {0};
 	int code;
 
@@ -195,15 +195,16 @@ static int measure_offsets(struct merge *m)
 	}
 	if (!paths || offsets_init(&o, m->n) < 0)
 		return cli_fail(m->cli, "failed", "no memory");
-	if (kymo_reader_open(&r, paths, m->n, NULL, &error) < 0)
+	if (kymo_reader_open(&m->reader, paths, m->n, NULL, &error) < 0)
 		code = cli_fail(m->cli, "failed", "%s", error.text);
+	else if (find_hosts(m) < 0)
+		code = cli_fail(m->cli, "failed", "no memory");
 	else
-		code = add_flows(m, r, &o);
+		code = add_flows(m, &o);
 	if (!code)
-		code = add_measured(m, r, &o);
+		add_measured(m, &o);
 	if (!code)
 		code = solve(m, &o);
-	kymo_reader_close(r);
 	offsets_deinit(&o);
 	return code;
 }
@@ -306,6 +307,47 @@ static int copy_file(void *context, const char *path)
 	return r;
 }
 
+/* Copies a trace of the input that is not there yet. path: of its directory, below the input. */
+static int copy_chunk(struct merge *m, const char *path)
+{
+	char file[PATH_MAX];
+	const int from = m->from, to = m->to;
+	int r = 0;
+
+	snprintf(file, sizeof(file), "%s/metadata", path);
+	if (!faccessat(to, file, F_OK, 0))
+		return 0;
+	m->from = openat(from, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	m->to = m->from < 0 ? -1 : open_parent(to, file);
+	if (m->from < 0 || m->to < 0)
+		r = -errno;
+	else
+		r = files_walk(m->from, copy_file, NULL, m);
+	ky_close(m->from);
+	ky_close(m->to);
+	m->from = from;
+	m->to = to;
+	return r;
+}
+
+/*
+ * Copies what else the reader has found: the archives of a session, a chunk on its way there, and
+ * directories behind links; and the counts of archives that were removed.
+ */
+static int copy_chunks(struct merge *m)
+{
+	const size_t len = strlen(m->input->path);
+	int r = faccessat(m->from, REMOVED, F_OK, AT_SYMLINK_NOFOLLOW) ? 0 : copy_file(m, REMOVED);
+
+	for (size_t i = 0; !r && i < kymo_reader_n_traces(m->reader); i++) {
+		const char *path = kymo_reader_trace(m->reader, i)->path;
+
+		if (&m->inputs[m->hosts[i]] == m->input && path[len] == '/')
+			r = copy_chunk(m, path + len + 1);
+	}
+	return r;
+}
+
 static int copy_trace(struct merge *m, int dir, const struct input *in)
 {
 	_cleanup_close_ int from = open(in->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = -1;
@@ -325,6 +367,8 @@ static int copy_trace(struct merge *m, int dir, const struct input *in)
 	m->from = from;
 	m->to = to;
 	r = files_walk(from, copy_file, NULL, m);
+	if (!r)
+		r = copy_chunks(m);
 	if (!r)
 		return CLI_OK;
 	return cli_fail(m->cli, "failed", "%s", *m->why ? m->why : strerror(-r));
@@ -450,6 +494,8 @@ static int run_merge(struct cli *cli)
 		code = copy_all(&m);
 	if (!code)
 		code = report_offsets(&m);
+	kymo_reader_close(m.reader);
+	free(m.hosts);
 	free(m.inputs);
 	return code;
 }

@@ -8,6 +8,7 @@ is stated.
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 
 import kymotest
@@ -90,6 +91,16 @@ def test_recorded(k):
     equal([t["shift_ns"] for t in said["traces"]], [0, 0], "shifts")
     names = order_of(out)
     equal(set(names[: 2 * REQUESTS]), {"rpc:send", "rpc:answered"}, "what comes first")
+    # Archives of a session, and directories behind links, are copied as well.
+    rotated, links = k.top / "rotated", k.top / "links"
+    shutil.copytree(traces[0], rotated / "archives" / "1-2-0")
+    (rotated / "archives" / ".removed").write_text("chunks 1\nevents 7\nbytes 1\nlast 0-1-0\n")
+    links.mkdir()
+    (links / "callee").symlink_to(traces[1])
+    out, said = merged(k, [rotated, links], [], "chunks")
+    equal(order_of(out), names, "events of archives and links")
+    removed = "archives/.removed"
+    equal((out / "rotated" / removed).read_text(), (rotated / removed).read_text(), "what was removed")
 
 
 def measured(trace, error_ns, reference):
