@@ -2,8 +2,6 @@
 #include "reader/reader.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sys/stat.h>
 
 #include "ctf/watermark.h"
 #include "reader/index.h"
@@ -50,31 +48,6 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 	return 0;
 }
 
-/* Reports the events of chunks that the consumer removed (consumerd/sink/archives.h). */
-static int find_removed(struct ky_trace_reader *r, const char *root)
-{
-	uint64_t n_chunks = 0, n_events = 0;
-	char counts[256] = "", text[128];
-	struct ky_buf path = {0};
-	struct stat st;
-	int fd, n;
-
-	ky_buf_printf(&path, "%s/archives/.removed", root);
-	fd = path.error ? -1 : open(path.data, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	ky_buf_deinit(&path);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		read(fd, counts, sizeof(counts) - 1) > 0)
-		sscanf(counts, "chunks %" SCNu64 "\nevents %" SCNu64, &n_chunks, &n_events);
-	ky_close(fd);
-	if (!n_chunks)
-		return 0;
-	n = snprintf(text, sizeof(text),
-		"%" PRIu64 " recorded event%s removed with the oldest %" PRIu64
-		" chunk%s, for --keep, --max-disk or --keep-free",
-		n_events, n_events == 1 ? " was" : "s were", n_chunks, n_chunks == 1 ? "" : "s");
-	return ky_trace_add_gap(r, root, text, (size_t)n);
-}
-
 static int find_path(struct ky_trace_reader *r, const char *path)
 {
 	char *root = realpath(path, NULL), **at;
@@ -93,7 +66,7 @@ static int find_path(struct ky_trace_reader *r, const char *path)
 	if (!e)
 		e = ky_reader_fail(r, -ENOENT,
 			"%s is no trace: no file 'metadata' in it or in a directory below", path);
-	return e < 0 ? e : find_removed(r, root);
+	return KY_MIN(e, 0);
 }
 
 int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const *paths, size_t n,

@@ -543,6 +543,9 @@ static int find_below(struct search *s, DIR *d, const char *dir, int depth)
 		}
 		if (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 			continue;
+		if (!strcmp(e->d_name, "archives") && !s->r->known &&
+			ky_trace_find_removed(s->r, dir) < 0)
+			return -ENOMEM;
 		if (asprintf(&path, "%s/%s", dir, e->d_name) < 0)
 			return ky_reader_fail_memory(s->r);
 		if (S_ISLNK(st.st_mode)) {

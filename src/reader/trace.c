@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/trace.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "reader/chunks.h"
 #include "reader/format.h"
@@ -144,6 +147,30 @@ int ky_trace_add_gap(struct ky_trace_reader *r, const char *dir, const char *tex
 	if (r->n_gaps <= KY_GAPS_REPORTED)
 		ky_reader_warn(r, "%s: %s", dir, copy);
 	return 0;
+}
+
+int ky_trace_find_removed(struct ky_trace_reader *r, const char *dir)
+{
+	uint64_t n_chunks = 0, n_events = 0;
+	char counts[256] = "", text[128];
+	struct ky_buf path = {0};
+	struct stat st;
+	int fd, n;
+
+	ky_buf_printf(&path, "%s/archives/.removed", dir);
+	fd = path.error ? -1 : open(path.data, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	ky_buf_deinit(&path);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		read(fd, counts, sizeof(counts) - 1) > 0)
+		sscanf(counts, "chunks %" SCNu64 "\nevents %" SCNu64, &n_chunks, &n_events);
+	ky_close(fd);
+	if (!n_chunks)
+		return 0;
+	n = snprintf(text, sizeof(text),
+		"%" PRIu64 " recorded event%s removed with the oldest %" PRIu64
+		" chunk%s, for --keep, --max-disk or --keep-free",
+		n_events, n_events == 1 ? " was" : "s were", n_chunks, n_chunks == 1 ? "" : "s");
+	return ky_trace_add_gap(r, dir, text, (size_t)n);
 }
 
 /*

@@ -33,6 +33,11 @@ int ky_trace_keep(struct ky_trace_reader *r, struct ky_trace *t);
 int ky_trace_find_gaps(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text);
 /* Reports a gap, unless another trace or chunk has reported the same. Returns 0 or -ENOMEM. */
 int ky_trace_add_gap(struct ky_trace_reader *r, const char *dir, const char *text, size_t len);
+/*
+ * Reports the events of chunks that the consumer removed from the directory's archives
+ * (consumerd/sink/archives.h). Returns 0 or -ENOMEM.
+ */
+int ky_trace_find_removed(struct ky_trace_reader *r, const char *dir);
 /* Compares as memcmp. Traces without UUID come last, and are equal. */
 int ky_trace_compare_uuids(const struct ky_tsdl *x, const struct ky_tsdl *y);
 

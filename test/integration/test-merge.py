@@ -101,6 +101,7 @@ def test_recorded(k):
     equal(order_of(out), names, "events of archives and links")
     removed = "archives/.removed"
     equal((out / "rotated" / removed).read_text(), (rotated / removed).read_text(), "what was removed")
+    check("7 recorded events were removed" in k.kymo("stat", out).stderr, "events of removed archives")
 
 
 def measured(trace, error_ns, reference):
