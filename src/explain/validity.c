@@ -364,7 +364,7 @@ static bool is_more_wait(const struct ky_difference *d, const struct ky_finding 
 static const struct ky_component *queue_around(
 	const struct ky_difference *d, const struct ky_component *c)
 {
-	while (c->parent && !is_queue(d, c))
+	while (c->parent && !is_queue(c))
 		c = ky_component_of(d->x, c->parent);
 	return c->parent ? c : NULL;
 }
