@@ -32,11 +32,11 @@ static void use_description(struct ky_bytes bytes)
 	user_unref(u);
 }
 
-static void use_events(const struct ky_app_events *m)
+static void use_events(uint32_t n, struct ky_bytes list)
 {
-	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
+	struct ky_reader r = {.buf = list.data, .len = list.len};
 
-	for (uint32_t i = 0; i < m->n && !r.error; i++) {
+	for (uint32_t i = 0; i < n && !r.error; i++) {
 		struct ky_bytes desc;
 
 		ky_read_u32(&r);
@@ -58,11 +58,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	switch (ky_msg_open(&r, data, size)) {
 	case KY_APP_HELLO:
-		ky_app_hello_decode(&r, &hello);
+		if (!ky_app_hello_decode(&r, &hello))
+			use_events(hello.n_listed, hello.listed);
 		break;
 	case KY_APP_EVENTS:
 		if (!ky_app_events_decode(&r, &events))
-			use_events(&events);
+			use_events(events.n, events.list);
 		break;
 	case KY_APP_NEW_EVENTS:
 		ky_app_new_events_decode(&r, &new_events);

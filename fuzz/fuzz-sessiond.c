@@ -278,24 +278,6 @@ static struct ky_bytes take_bytes(struct input *in)
 	return b;
 }
 
-static void program_connect(struct program *p, uint8_t how)
-{
-	static uint8_t buf[256];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	const struct ky_peer peer = {.uid = how & 1 ? 1000 : 0, .pid = getpid()};
-	const struct ky_app_hello hello = {.version = KY_PROTO_VERSION,
-		.abi_bits = how & 2 ? 32 : 64,
-		.caps = how >> 2,
-		.procname = "program"};
-
-	ky_close(p->fd);
-	app_accept(&d.env, connect_pair(SOCK_SEQPACKET, &p->fd), &peer);
-	if (how & 128)
-		return;
-	if (ky_app_hello_encode(&w, &hello) > 0)
-		program_send(p, &w);
-}
-
 /* Writes valid descriptions, with names that other applications use too. */
 static void write_events(struct ky_writer *w, uint8_t which)
 {
@@ -320,6 +302,30 @@ static void write_events(struct ky_writer *w, uint8_t which)
 		ky_write_u32(w, i * (which & 16 ? 1000 : 1));
 		ky_write_bytes(w, (struct ky_bytes){buf, (uint32_t)desc.len});
 	}
+}
+
+static void program_connect(struct program *p, uint8_t how)
+{
+	static uint8_t buf[4096], list[2048];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_writer events = {.buf = list, .cap = sizeof(list)};
+	const struct ky_peer peer = {.uid = how & 1 ? 1000 : 0, .pid = getpid()};
+	struct ky_app_hello hello = {.version = KY_PROTO_VERSION,
+		.abi_bits = how & 2 ? 32 : 64,
+		.caps = how >> 2,
+		.procname = "program"};
+
+	ky_close(p->fd);
+	app_accept(&d.env, connect_pair(SOCK_SEQPACKET, &p->fd), &peer);
+	if (how & 128)
+		return;
+	if (how & 64) {
+		write_events(&events, how);
+		hello.n_listed = 4;
+		hello.listed = (struct ky_bytes){list, (uint32_t)events.len};
+	}
+	if (ky_app_hello_encode(&w, &hello) > 0)
+		program_send(p, &w);
 }
 
 static void program_answer(struct program *p, uint8_t which)
