@@ -19,7 +19,7 @@
 #define PROGRAM	       "kymo-consumerd"
 #define CONSUMER_FD    3
 #define QUEUE_MAX      (16u << 20)
-#define FIRST_DELAY_MS 20u
+#define FIRST_DELAY_MS 20u   /* after the second death in a row */
 #define READY_DELAY_MS 160u  /* at most, after one that could work */
 #define LAST_DELAY_MS  5000u /* at most, after one that could not even begin */
 #define HEALTHY_NS                                                                                 \
@@ -565,11 +565,22 @@ static void conn_message(
 		ky_msg_conn_fail(conn, ret);
 }
 
+/*
+ * The first one that dies is replaced at once: until another process has the descriptors, the
+ * session would not outlive this daemon.
+ */
+static uint64_t restart_delay_ms(const struct consumer *c)
+{
+	const uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS;
+
+	if (!c->n_failures)
+		return 0;
+	return KY_MIN((uint64_t)FIRST_DELAY_MS << KY_MIN(c->n_failures - 1, 16u), most_ms);
+}
+
 /* The process has exited, and its connection is closed. */
 static void process_ended(struct consumer *c)
 {
-	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
-
 	if (c->quit_answered || !c->ready) {
 		c->ops->ended(c, false);
 		return;
@@ -581,9 +592,8 @@ static void process_ended(struct consumer *c)
 		return;
 	}
 	c->ops->trouble(c, "the consumer died and is started again");
-	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), most_ms);
+	ky_timer_set(&c->session->env->loop, &c->restart, restart_delay_ms(c) * KY_NS_PER_MS);
 	c->n_failures++;
-	ky_timer_set(&c->session->env->loop, &c->restart, delay_ms * KY_NS_PER_MS);
 }
 
 static void conn_closed(struct ky_msg_conn *conn, int error)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -85,6 +86,43 @@ static void test_starved(void **state)
 	assert_int_equal(stuck_after('R'), 201);
 }
 
+static void ignore_trouble(struct consumer *c, const char *what)
+{
+}
+
+/* Returns after how many milliseconds a consumer that dies is replaced. */
+static unsigned replaced_after(struct consumer *c)
+{
+	siginfo_t info;
+
+	c->pid = fork();
+	assert_true(c->pid >= 0);
+	if (!c->pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT), 0);
+	consumer_reap(c);
+	assert_int_equal(c->pid, 0);
+	return (unsigned)((c->restart.due_ns - ky_loop_time_ns(&env.loop)) / KY_NS_PER_MS);
+}
+
+/* Until it is replaced, nobody else has what the session needs: the first time at once. */
+static void test_replaced(void **state)
+{
+	static const struct consumer_ops ops = {.trouble = ignore_trouble};
+	static const unsigned delays[] = {0, 20, 40, 80, 160, 160};
+	struct consumer c;
+
+	ky_list_init(&env.loop.timers);
+	consumer_init(&c, &session, "", &ops);
+	c.ready = c.answered = true;
+	c.started_ns = now_ns;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(delays); i++)
+		assert_int_equal(replaced_after(&c), delays[i]);
+	now_ns += 20 * SECOND_NS;
+	assert_int_equal(replaced_after(&c), 0);
+	consumer_deinit(&c);
+}
+
 static int set_up(void **state)
 {
 	char path[64];
@@ -113,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_status_of_the_dead),
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_starved),
+		cmocka_unit_test(test_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
