@@ -12,7 +12,7 @@ import pathlib
 import re
 import signal
 
-from kymotest import BUILD, CLI, SANITIZED, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
+from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, need_unshare, read_trace, without_sanitizers
 
 PROGRAMS = SOURCE / "test" / "integration" / "preload"
 PRELOAD = BUILD / "src" / "preload"
