@@ -337,5 +337,8 @@ int ky_raise_limits(void)
 {
 	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_FSIZE);
+	/* These end a process that has used up so much. */
+	raise_limit(RLIMIT_CPU);
+	raise_limit(RLIMIT_RTTIME);
 	return raise_stack();
 }

@@ -77,8 +77,9 @@ ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_
 	size_t *ret_n_fds, int *ret_flags);
 
 /*
- * Raises the soft limits of open descriptors and of the size of files to the hard ones, and that of
- * the stack if messages need more. Returns 0, or -ENOMEM if the stack cannot have as much.
+ * Raises the soft limits of open descriptors, of the size of files and of processor time to the
+ * hard ones, and that of the stack if messages need more. Returns 0, or -ENOMEM if the stack cannot
+ * have as much.
  */
 int ky_raise_limits(void);
 

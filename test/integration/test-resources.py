@@ -81,6 +81,16 @@ def test_size_of_files(k):
         shutil.rmtree(trace)
 
 
+def test_processor_time(k):
+    """A soft limit of processor time, as of a shell, does not end the daemons."""
+    k.start_daemon(wrap=[*limited("--cpu=2:unlimited"), *limited("--rttime=2000000:unlimited")])
+    k.record("emit:*")
+    for pid in k.daemon.pid, *kymotest.consumers(k):
+        rows = [line.split() for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines()]
+        equal([row[3:5] for row in rows if row[1:3] in (["cpu", "time"], ["realtime", "timeout"])],
+            [["unlimited", "unlimited"]] * 2, "soft and hard limits")
+
+
 @without_sanitizers
 def test_little_stack(k):
     """
