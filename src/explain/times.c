@@ -124,6 +124,7 @@ static size_t count_first(const struct work *w, enum scope scope, size_t n, size
 
 struct first {
 	double density;
+	double agreement; /* with the affected ones: 1 if they are just these */
 	size_t n, hits, size;
 	enum scope scope;
 };
@@ -145,12 +146,13 @@ static void try_first(const struct work *w, enum scope scope, size_t n, struct f
 	hits = KY_MIN(of_trace(w, hits), size);
 	f.hits = hits;
 	f.density = (double)hits / (double)KY_MAX(size, (size_t)1);
-	if ((double)hits < .6 * (double)n_affected || f.density < .4 || hits > size ||
-		4 * size >= w->n_trace || n_affected - hits > w->n_trace - size ||
+	f.agreement = 2 * (double)hits / (double)KY_MAX(size + n_affected, (size_t)1);
+	if (f.agreement <= best->agreement || (double)hits < .6 * (double)n_affected ||
+		f.density < .4 || hits > size || 4 * size >= w->n_trace ||
+		n_affected - hits > w->n_trace - size ||
 		ky_stats_fisher(hits, size, n_affected - hits, w->n_trace - size) >= 1e-6)
 		return;
-	if (f.density > best->density)
-		*best = f;
+	*best = f;
 }
 
 static void find_first(struct work *w)
@@ -159,7 +161,7 @@ static void find_first(struct work *w)
 	char text[128], number[32];
 
 	for (enum scope scope = OF_TRACE; scope < N_SCOPES; scope++) {
-		size_t last = 0, n_groups;
+		size_t n_groups;
 
 		/* The process says more than its only thread. */
 		if (scope == OF_THREAD && ky_explain_has_single_threads(w->x))
@@ -168,9 +170,8 @@ static void find_first(struct work *w)
 		if (scope != OF_TRACE && n_groups < 2)
 			continue;
 		for (size_t i = 0; i < w->f->affected.n; i++)
-			last = KY_MAX(last, (size_t)ordinal_in(w->f->affected.v[i], scope) + 1);
-		try_first(w, scope, last, &best);
-		try_first(w, scope, of_trace(w, w->f->affected.n) / n_groups * 12 / 10 + 1, &best);
+			try_first(w, scope, (size_t)ordinal_in(w->f->affected.v[i], scope) + 1,
+				&best);
 	}
 	if (!best.hits)
 		return;

@@ -923,6 +923,9 @@ def test_first():
         p.at += 10**9 * p.threads * (i == 0) * (p.thread[0] - 199)     # one thread after the other
         p.spend(900 if i < 9 else 30)
     check(Program(12).make(work), "the first 9 of each thread (1")
+    # Those that are slow for another reason do not change the number.
+    check(Program(318, n=900, threads=1).make(lambda p, i, f: p.spend(900 if i < 60 or i % 280 == 90 else 30)),
+          "the first 60 of the trace (")
 
 
 def test_few():
