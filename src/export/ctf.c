@@ -31,9 +31,11 @@ struct out_stream {
 	bool has_end; /* the packet lasts until end_ns at least: its end is that of a loss */
 	enum ky_item_kind lost_kind; /* the loss that the packet was begun for */
 	int64_t begin_ns, end_ns;
-	int64_t last_ns; /* the end of the packet before */
-	bool had_packet; /* last_ns holds */
-	bool is_cut;	 /* earlier packets are missing in the source, which begins at cut_ns */
+	int64_t last_ns;  /* the end of the packet before */
+	bool had_packet;  /* last_ns holds */
+	int64_t event_ns; /* of the last event */
+	bool had_event;	  /* event_ns holds */
+	bool is_cut;	  /* earlier packets are missing in the source, which begins at cut_ns */
 	int64_t cut_ns;
 	uint64_t n_discarded, seq;
 	unsigned context_unused, unused; /* bits at the end of the context, of the last record */
@@ -52,6 +54,7 @@ struct writing {
 	uint32_t slots[KY_CTF_SLOTS_MAX];
 	char *why;
 	bool is_approximate, is_renamed;
+	bool goes_back; /* an event is earlier than the one before in its stream */
 };
 
 /* --- files --- */
@@ -278,6 +281,8 @@ static int continue_stream(struct out_stream *s, struct out_stream *before)
 	s->seq = before->seq;
 	s->had_packet = before->had_packet;
 	s->last_ns = before->last_ns;
+	s->had_event = before->had_event;
+	s->event_ns = before->event_ns;
 	return r;
 }
 
@@ -360,6 +365,9 @@ static int add_event(struct writing *w, struct out_stream *s, const struct ky_it
 		put_record(w, s, e);
 	s->begin_ns = KY_MIN(s->begin_ns, e->ns);
 	s->end_ns = KY_MAX(s->end_ns, e->ns);
+	w->goes_back |= s->had_event && e->ns < s->event_ns;
+	s->had_event = true;
+	s->event_ns = e->ns;
 	return r ? r : s->records.error ? s->records.error : w->scratch.error;
 }
 
@@ -502,9 +510,17 @@ static void explain_changes(const struct writing *w)
 		"CTF 1.8 has not all types of these fields: booleans are numbers, blocks arrays of bytes, optional fields and some variants sequences";
 	const char *names =
 		"CTF 1.8 does not allow some names: '_' replaces other characters, and a number follows a name that is taken";
+	const char *times =
+		"events of a stream go back in time, as in the source: babeltrace2 stops at the first of them";
+	const char *texts[] = {w->is_approximate ? types : NULL, w->is_renamed ? names : NULL,
+		w->goes_back ? times : NULL};
+	size_t len = 0;
 
-	snprintf(w->why, KY_EXPORT_WHY, "%s%s%s", w->is_approximate ? types : "",
-		w->is_approximate && w->is_renamed ? "; " : "", w->is_renamed ? names : "");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i] && len < KY_EXPORT_WHY)
+			len += (size_t)snprintf(w->why + len, KY_EXPORT_WHY - len, "%s%s",
+				len ? "; " : "", texts[i]);
+	}
 }
 
 int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])

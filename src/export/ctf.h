@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces that are written as CTF 1.8. Events are encoded anew: byte-aligned, little-endian, with
- * whole times in nanoseconds, so that any selection of any trace is a valid trace. Only what
- * readers show is written.
+ * whole times in nanoseconds, so that any selection of any trace is a valid trace, unless the
+ * times of the source go back. Only what readers show is written.
  *
  * A sequence whose length is not a field near it has its length as a hidden number in the event's
  * header (a "slot"; of the packet's context, in the packet's header). A variant whose tag CTF 1.8
