@@ -109,26 +109,54 @@ static int run_program(struct setup *s, const char *const *argv, const char *pac
 
 /* --- identities --- */
 
+/* openssl does not notice that a disk is full. A file of its kind ends with -----END ...-----. */
+static bool is_whole(const char *path)
+{
+	static const char end[] = "-----\n";
+	char last[sizeof(end) - 1];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && lseek(fd, -(off_t)sizeof(last), SEEK_END) >= 0 &&
+	       read(fd, last, sizeof(last)) == sizeof(last) && !memcmp(last, end, sizeof(last));
+}
+
+/* Lets openssl make the key and `fresh`, which becomes the certificate when both are whole. */
+static int make_certificate(struct setup *s, const char *const *argv, const char *key,
+	const char *fresh, const char *crt)
+{
+	int code = run_program(s, argv, "openssl");
+
+	if (!code && (!is_whole(key) || !is_whole(fresh)))
+		code = fleet_fail(s->fleet, "openssl has not written all of %s: is the disk full?",
+			is_whole(key) ? fresh : key);
+	if (!code && rename(fresh, crt) < 0)
+		code = fleet_fail(s->fleet, "%s: %s", crt, strerror(errno));
+	return code;
+}
+
 /* Makes NAME.crt and NAME.key: an authority of this fleet, and of no other. */
 static int make_authority(struct setup *s, const char *name, const char *subject)
 {
 	static const char config[] = "[req]\ndistinguished_name = dn\n[dn]\n";
-	char cnf[PATH_MAX], key[PATH_MAX], crt[PATH_MAX], file[64];
+	char cnf[PATH_MAX], key[PATH_MAX], crt[PATH_MAX], fresh[PATH_MAX], file[64];
 	const struct ky_buf text = {.data = (char *)config, .len = sizeof(config) - 1};
 	const char *argv[] = {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
 		"ec_paramgen_curve:prime256v1", "-nodes", "-days", DAYS, "-subj", subject,
 		"-addext", "basicConstraints=critical,CA:TRUE", "-addext",
-		"keyUsage=critical,keyCertSign", "-config", cnf, "-keyout", key, "-out", crt, NULL};
+		"keyUsage=critical,keyCertSign", "-config", cnf, "-keyout", key, "-out", fresh,
+		NULL};
 	int code = FLEET_OK;
 
 	setup_path(s, cnf, "openssl.cnf");
 	snprintf(file, sizeof(file), "%s.key", name);
 	setup_path(s, key, file);
+	snprintf(file, sizeof(file), "%s.new", name);
+	setup_path(s, fresh, file);
 	snprintf(file, sizeof(file), "%s.crt", name);
 	setup_path(s, crt, file);
 	if (!is_there(s, "openssl.cnf"))
 		code = setup_write(s, "openssl.cnf", &text);
-	return code || is_there(s, file) ? code : run_program(s, argv, "openssl");
+	return code || is_there(s, file) ? code : make_certificate(s, argv, key, fresh, crt);
 }
 
 struct identity {
@@ -147,7 +175,6 @@ static int make_identity(struct setup *s, const struct identity *id)
 		"ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", DAYS, "-subj",
 		subject, "-addext", "basicConstraints=critical,CA:FALSE", "-addext", alt, "-addext",
 		use, "-config", cnf, "-keyout", key, "-out", fresh, NULL};
-	int code;
 
 	setup_path(s, cnf, "openssl.cnf");
 	snprintf(ca, sizeof(ca), "%.3900s/%s.crt", s->dir, id->authority);
@@ -158,12 +185,7 @@ static int make_identity(struct setup *s, const struct identity *id)
 	snprintf(subject, sizeof(subject), "/CN=%s", id->name);
 	snprintf(alt, sizeof(alt), "subjectAltName=%s:%s", id->kind, id->name);
 	snprintf(use, sizeof(use), "extendedKeyUsage=%s", id->usage);
-	if (!access(crt, F_OK))
-		return FLEET_OK;
-	code = run_program(s, argv, "openssl");
-	if (!code && rename(fresh, crt) < 0)
-		code = fleet_fail(s->fleet, "%s: %s", crt, strerror(errno));
-	return code;
+	return access(crt, F_OK) ? make_certificate(s, argv, key, fresh, crt) : FLEET_OK;
 }
 
 /* Writes the file of a host or of the administrator: the servers' addresses, and its identity. */

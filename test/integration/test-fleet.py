@@ -695,11 +695,20 @@ def test_setup_elsewhere(k):
     need_fleet()
     fleet = Fleet(k, 3)
     listen = ",".join(f"127.0.0.1:{port}" for port in (1, 2, 3))
+    # A disk that is full at the certificate of the authority, of a server and of the host.
+    full = k.top / "full"
+    full.mkdir()
+    (full / "openssl").write_text(f'#!/bin/sh\n{shutil.which("openssl")} "$@"\nfor last; do :; done\ncase $last in *$EMPTY.new) : > "$last";; esac\n')
+    (full / "openssl").chmod(0o755)
+    for name in ("/ca", "/2/server", "/host"):
+        done = fleet.kymo("setup", f"--listen={listen}", "web1", status=1, env={"PATH": f"{full}:{os.environ['PATH']}", "EMPTY": name})
+        check(re.fullmatch(rf"kymo: openssl has not written all of \S+{name}\.new: is the disk full\?\n", done.stderr), done.stderr)
     done = fleet.kymo("setup", f"--listen={listen}", "web1", status=1)
     check("start the servers, then repeat" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr)
     equal(done.stdout.count("start it there, in a copy of them: nats-server -c server.conf\n"), 3, "servers to be started")
     check(f"host web1: kymo-agent {fleet.config('web1')}\n" in done.stdout, done.stdout)
     top = k.home / "kymo-fleet"
+    equal([p for p in top.rglob("*.crt") if not p.read_text().endswith("-----END CERTIFICATE-----\n")], [], "certificates that are not whole")
     secret = {"ca.key", "route-ca.key", "admin.key"}
     for number in (1, 2, 3):
         names = {p.name for p in fleet.node(number).iterdir()}
