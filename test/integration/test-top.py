@@ -45,6 +45,7 @@ def test_counts(k):
         for found in [first[by], *rounds_of(top)]:
             equal((found["ok"], found["session"], found["by"], found["discarded"]), (True, "s", by, 0), "a round")
             equal(sum(c["events"] for c in found["counts"]), found["events"], "sum of a round")
+            kymotest.check_documented([*found, *(name for c in found["counts"] for name in c)], "top")
             for c in found["counts"]:
                 counts[by][c.get("name"), c.get("pid"), c.get("tid")] += c["events"]
         equal(top.wait(kymotest.TIMEOUT), 0, "exit status when the session stops")
