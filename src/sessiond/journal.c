@@ -84,9 +84,10 @@ static void append_line(struct session *s, struct json_object *line)
 	else
 		session_notice(s,
 			"session '%s' would not survive the session daemon: its journal in %s/" KY_RUN_SESSIONS
-			" %s: destroy the session and create it again",
+			" %s destroy the session and create it again",
 			s->name, s->env->run->path,
-			ret == -EFBIG ? "is as large as it may be" : "cannot be written");
+			ret == -EFBIG ? "is as large as it may be:"
+				      : "cannot be written: free some space there, then");
 }
 
 static void add_number(struct json_object *o, const char *name, uint64_t value)
