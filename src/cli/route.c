@@ -73,6 +73,26 @@ static int parse_ssh(struct cli *cli, const char *url, struct route *r)
 	return CLI_OK;
 }
 
+/* Returns where the path begins in "[USER@]HOST:PATH", as scp and rsync have it; or NULL. */
+static const char *path_of_scp(const char *url)
+{
+	const char *colon = url + strcspn(url, ":/");
+
+	return *colon == ':' && colon > url && colon[1] && strncmp(colon, "://", 3) ? colon + 1
+										    : NULL;
+}
+
+static int refuse_address(struct cli *cli, const char *url)
+{
+	const char *path = path_of_scp(url);
+
+	if (path)
+		return cli_usage(cli, "'%s' is no address: did you mean 'ssh://%.*s/%s'?", url,
+			(int)(path - url) - 1, url, path);
+	return cli_usage(
+		cli, "'%s' is no address: use ssh://[USER@]HOST[:PORT]/DIR or exec:COMMAND", url);
+}
+
 int route_parse(struct cli *cli, const char *url, struct route *r)
 {
 	*r = (struct route){0};
@@ -89,9 +109,7 @@ int route_parse(struct cli *cli, const char *url, struct route *r)
 			"'kymo live' lets viewers read it",
 			url);
 	if (strncmp(url, "exec:", 5) != 0 || !url[5])
-		return cli_usage(cli,
-			"'%s' is no address: use ssh://[USER@]HOST[:PORT]/DIR or exec:COMMAND",
-			url);
+		return refuse_address(cli, url);
 	r->argv[0] = (char *)"/bin/sh";
 	r->argv[1] = (char *)"-c";
 	r->argv[2] = (char *)url + 5;

@@ -674,7 +674,9 @@ def test_usage(k):
     for args, status, said in (
         (["x", "exec:true"], 1, "No such file"),
         ([empty, "exec:true"], 1, "there is no trace"),
-        ([empty, "tcp://host"], 2, "is no address"),
+        ([empty, "tcp://host"], 2, "is no address: use"),
+        ([empty, "me@host:traces"], 2, "did you mean 'ssh://me@host/traces'?"),
+        ([empty, "host:/var/traces"], 2, "did you mean 'ssh://host//var/traces'?"),
         ([empty, "ssh://host"], 2, "is not ssh://"),
         ([empty, "ssh://-oProxyCommand=x/y"], 2, "is not ssh://"),
         *(([empty, f"ssh://{host}/y"], 2, "is not ssh://") for host in ("h:", "h:0", "h:65536", "h:x", "h:-1", "me@", "::1", "[::1", "[]", "[::1]22")),
