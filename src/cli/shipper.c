@@ -130,6 +130,17 @@ static int ship_recording(struct cli *cli, struct shipment *shipment)
 	}
 }
 
+/* Parts that a rotation has moved away before a sender of this trace had begun with them. */
+static void warn_of_archives(struct cli *cli, const struct shipper *s)
+{
+	const unsigned n = sender_count_unsent(s->trace);
+
+	if (n)
+		cli_warn(cli,
+			"%u part%s rotated and never shipped: ship each directory in %s/archives by its own name",
+			n, n == 1 ? " was" : "s were", cli_safe(cli, s->path));
+}
+
 static int report_shipped(struct cli *cli, const struct totals *t, const char *url)
 {
 	_cleanup_value_ struct kymo_value *o = NULL;
@@ -230,6 +241,8 @@ static int ship_all(struct cli *cli, struct shipper *s)
 		sender_deinit(&shipment.sender);
 	}
 	watch_deinit(&watch);
+	if (!code)
+		warn_of_archives(cli, s);
 	return code ? code : report_shipped(cli, &t, s->url);
 }
 

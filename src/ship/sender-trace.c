@@ -12,6 +12,7 @@
 #include "ship/sender.h"
 
 #define RECORDING ".recording"
+#define ARCHIVES  "archives"
 
 int sender_fail(struct sender *s, int error, const char *fmt, ...)
 {
@@ -108,7 +109,7 @@ static int find_tops_in(struct sender *s, const char *where)
 		return -error;
 	}
 	while (!ret && (e = readdir(d)))
-		if (e->d_name[0] != '.' && strcmp(e->d_name, "archives"))
+		if (e->d_name[0] != '.' && strcmp(e->d_name, ARCHIVES))
 			ret = find_entry(s, copy, e->d_name);
 	closedir(d);
 	return ret;
@@ -215,6 +216,37 @@ void sender_deinit(struct sender *s)
 	for (size_t i = 0; i < s->n_files; i++)
 		free(s->files[i].path);
 	free(s->files);
+}
+
+static bool was_begun(int trace, const char *archive)
+{
+	struct sender s = {.trace = trace, .watch = {.fd = -1}};
+	char path[NAME_MAX + 16];
+	bool begun = false;
+
+	snprintf(path, sizeof(path), "%s/%s", ARCHIVES, archive);
+	find_tops_in(&s, path);
+	for (unsigned i = 0; i < s.n_tops; i++)
+		begun |= !faccessat(s.tops[i].fd, RECORDING, F_OK, 0);
+	begun |= !s.n_tops; /* nothing was recorded */
+	sender_deinit(&s);
+	return begun;
+}
+
+unsigned sender_count_unsent(int trace)
+{
+	int fd = openat(trace, ARCHIVES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.' && !was_begun(trace, e->d_name);
+	if (d)
+		closedir(d);
+	else
+		ky_close(fd);
+	return n;
 }
 
 struct visit {

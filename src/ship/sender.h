@@ -73,6 +73,8 @@ int sender_init(struct sender *s, int trace, const char *name, bool once);
 int sender_limit(struct sender *s);
 /* Does a consumer hold the directory: is the session not destroyed yet? */
 bool sender_is_recorded(int trace);
+/* Returns how many archives are in the trace's directory of which nothing was ever sent. */
+unsigned sender_count_unsent(int trace);
 void sender_deinit(struct sender *s);
 /*
  * Sends over a connected socket (borrowed) until the receiver has all. Returns 0, or -errno with

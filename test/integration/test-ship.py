@@ -667,6 +667,20 @@ def test_other_tracers(k):
     equal({name: (far_of(k) / "other" / name).read_bytes() for name in files}, files, "files that have arrived")
 
 
+def test_unsent_archives(k):
+    """A part that was rotated before its turn is named at the end, until it is shipped."""
+    trace = k.top / "rotated"
+    chunks = [trace, trace / "archives" / "1-2-0", trace / "archives" / "2-3-1"]
+    for chunk in chunks:
+        (chunk / "ust").mkdir(parents=True)
+        (chunk / "ust" / "metadata").write_text("/* CTF 1.8 */\n")
+    for n_left, said in ((2, "2 parts were rotated and never shipped"), (1, "1 part was rotated and never shipped"), (0, "")):
+        done = k.kymo("ship", trace, f"exec:{receive(k)}", "--once")
+        check(said in done.stderr if said else not done.stderr, done.stderr)
+        if n_left:
+            k.kymo("ship", chunks[n_left], f"exec:{receive(k)}", "--once")
+
+
 def test_usage(k):
     k.start_daemon()
     empty = k.top / "empty"
