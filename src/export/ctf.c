@@ -203,6 +203,21 @@ static struct out_trace *find_trace(struct writing *w, const struct ky_trace *of
 	return NULL;
 }
 
+/*
+ * Notes what the reader has reported of missing events and of triggers, as comments in the form in
+ * which it reads them (docs/trace-format.md). No text that it has read can end a comment.
+ */
+static void put_gaps(struct ky_buf *b, const struct ky_trace_reader *reader)
+{
+	static const char trigger[] = "trigger: ";
+
+	for (size_t i = 0; i < reader->n_gaps; i++) {
+		const bool is_trigger = !strncmp(reader->gaps[i], trigger, strlen(trigger));
+
+		ky_buf_printf(b, "\n/* %s%s */\n", is_trigger ? "" : "gap: ", reader->gaps[i]);
+	}
+}
+
 /* Describes a trace: in the directory itself, or, if there are several, in one below. */
 static int add_trace(struct writing *w, const struct ky_trace *of)
 {
@@ -225,6 +240,10 @@ static int add_trace(struct writing *w, const struct ky_trace *of)
 		snprintf(w->why, KY_EXPORT_WHY, "field '%s' cannot be written as CTF 1.8: %s",
 			t->metadata.why_field, t->metadata.why);
 	ky_buf_printf(&path, "%s/metadata", t->dir);
+	if (w->n_traces == 1)
+		put_gaps(&text, w->q->reader);
+	if (!r && text.error)
+		r = text.error;
 	if (!r)
 		r = path.error ? path.error : append_file(path.data, &text, 1);
 	ky_buf_deinit(&text);

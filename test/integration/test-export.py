@@ -438,7 +438,12 @@ def test_ctf(k):
     k.kymo("export", trace, t.write(k.top / "other"), "--to=ctf", "-o", k.top / "both")
     equal(len(view(k, k.top / "both")), 6, "events of both traces")
     trace = answers.hostile(k.top / "hostile")
-    equal(babeltrace2(k, export(k, trace, "ctf"))[0], k.kymo("view", trace).stdout.splitlines(), "hostile names and values")
+    with (trace / "metadata").open("a") as f:
+        f.write("\n/* gap: a program ran unrecorded */\n/* trigger: full: shop:order */\n")
+    copy = export(k, trace, "ctf")
+    equal(babeltrace2(k, copy)[0], k.kymo("view", trace).stdout.splitlines(), "hostile names and values")
+    gaps = [k.kymo_json("stat", where)["gaps"] for where in (trace, copy)]
+    equal((len(gaps[0]), gaps[0]), (2, gaps[1]), "comments about what is missing")
 
 
 def test_ctf_of_kymo(k):
