@@ -7,6 +7,7 @@
 #include "analysis/open-async.h"
 #include "reader/format.h"
 #include "reader/reader.h"
+#include "reader/trace.h"
 #include "report/column.h"
 #include "report/flows.h"
 #include "report/list.h"
@@ -699,6 +700,17 @@ static void put_lists(struct ky_buf *b, const struct report *r)
 	ky_buf_puts(b, "]");
 }
 
+/* The first comments of the metadata about missing events and about triggers. */
+static void put_gaps(struct ky_buf *b, const struct ky_trace_reader *reader)
+{
+	ky_buf_puts(b, ",\"gaps\":[");
+	for (size_t i = 0; i < KY_MIN(reader->n_gaps, (size_t)KY_GAPS_REPORTED); i++) {
+		ky_buf_puts(b, i ? "," : "");
+		put_text(b, reader->gaps[i]);
+	}
+	ky_buf_printf(b, "],\"n_gaps\":%zu", reader->n_gaps);
+}
+
 /* Writes the part from which the page begins to read. */
 static int write_head(struct report *r, const struct ky_totals *t)
 {
@@ -726,6 +738,7 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		ky_buf_puts(&b, ",\"findings\":");
 		put_text(&b, r->o->findings);
 	}
+	put_gaps(&b, r->o->query->reader);
 	if (is_cut)
 		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns);
 	put_lists(&b, r);

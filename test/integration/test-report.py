@@ -91,12 +91,16 @@ def test_figures(k):
 def test_losses(k):
     """The page begins with the number of discarded events; no span lasts over a loss."""
     trace = make_trace(k, channel=("--num-subbuf=2", "--subbuf-size=4K"), lossy=True)
+    gap = "a program <b> ran unrecorded"
+    with next(trace.rglob("metadata")).open("a") as f:
+        f.write(f"\n/* gap: {gap} */\n")
     page, reply = make_page(k, trace)
     stat = k.kymo_json("stat", trace)
     check(stat["discarded"] and reply["discarded"] == stat["discarded"], f"discarded: {reply}, {stat['discarded']}")
     with Browser(k) as browser:
         opened(k, browser, page)
         equal(browser.js("document.getElementById('loss').textContent"), f"{stat['discarded']:,} events discarded", "what is said of it")
+        check(gap in browser.js("document.getElementById('notes').textContent"), "what the metadata says is missing")
         equal(browser.js("head.losses.reduce((n, l) => n + l[2], 0)"), stat["discarded"], "events in losses")
         counted = {s["name"]: s["count"] for s in stat["spans"] if s["count"] and s["name"] != "line:order"}
         shown = {n: s["count"] for n, s in table(browser).items() if n != "line:order"}
@@ -108,6 +112,7 @@ def test_one_loss(k):
     t.packet(0, [t.record(10, "s:outer_begin", 1, 0)], discarded=1, begin=5, end=20)
     done = k.kymo("report", t.write(k.top / "trace"), "-o", k.top / PAGE)
     check("1 event was discarded" in done.stderr, done.stderr)
+    check('"gaps":[],"n_gaps":0' in (k.top / PAGE).read_text(), "comments about what is missing")
 
 
 # Compares each row's pixels with a drawing of all its slices, one after the other.

@@ -119,10 +119,13 @@ function showHead() {
 	$('low').classList.toggle('sliceless', !head.slices); /* then the list has all the room */
 	$('what').textContent = `${head.events.toLocaleString('en')} events, ${head.slices.toLocaleString('en')} slices, ${duration(head.end - head.from)}, ${date(head.from)}, ${head.title}`;
 	const lost = [[head.discarded, 'event', 'discarded'], [head.packets_lost, 'packet', 'lost']].filter(([n]) => n);
-	$('loss').textContent = lost.map(([n, what, how]) => `${n.toLocaleString('en')} ${what}${n > 1 ? 's' : ''} ${how}`).join(', ') || 'nothing discarded';
+	$('loss').textContent = lost.map(([n, what, how]) => `${n.toLocaleString('en')} ${what}${n > 1 ? 's' : ''} ${how}`).join(', ') || (head.n_gaps ? '' : 'nothing discarded');
 	$('loss').className = lost.length ? 'bad' : '';
 	if (head.unreadable)
 		notes.push(`${head.unreadable} ${head.unreadable > 1 ? 'files or directories' : 'file or directory'} of the trace could not be read`);
+	notes.push(...head.gaps);
+	if (head.n_gaps > head.gaps.length)
+		notes.push(`${head.n_gaps - head.gaps.length} more notes on what is missing: kymo stat --json lists them`);
 	if (head.damaged)
 		notes.push(head.damaged > 1 ? `${head.damaged} damaged places were left out` : 'a damaged place was left out');
 	if (head.complete > 0)
