@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * least-server SOCKET: answers the programs tiny-least, without any logic: a message for a message,
- * and with the second the ring and a page, the same for all. It prints "ready", and ends when its
- * standard input ends.
+ * with the ring and a page, the same for all. It prints "ready", and ends when its standard input
+ * ends.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -28,9 +28,12 @@ static void answer(int fd, const int *fds)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
 	} control;
-	char buf[LEAST_EVENTS];
+	char buf[LEAST_HELLO];
 	struct iovec iov = {buf, LEAST_REPLY};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
 	ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
 	if (n <= 0) {
@@ -38,15 +41,11 @@ static void answer(int fd, const int *fds)
 		return;
 	}
 	memset(buf, 0, sizeof(buf));
-	if (n == LEAST_EVENTS) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(2 * sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, 2 * sizeof(int));
-	}
+	memset(&control, 0, sizeof(control));
+	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, 2 * sizeof(int));
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		close(fd);
 }

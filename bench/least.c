@@ -2,8 +2,8 @@
 /*
  * The least that a tracer does when a program starts, without any logic: a library that a
  * constructor of tiny-least loads. It starts a thread, which would notice a daemon. With
- * BENCH_LEAST (a socket of least-server), the thread exchanges messages twice, maps the ring and
- * the page that it gets, and a table; main waits for that.
+ * BENCH_LEAST (a socket of least-server), the thread sends a message, maps the ring and the page that
+ * it gets with the answer, and a table; main waits for that.
  */
 #include <linux/futex.h>
 #include <poll.h>
@@ -35,24 +35,24 @@ static int enter(const char *path)
 	return fd;
 }
 
-static void exchange(int fd, size_t size, int *ret_fds)
+static void exchange(int fd, int *ret_fds)
 {
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
 	} control;
-	char buf[LEAST_REPLY];
-	struct iovec iov = {buf, sizeof(buf)};
+	char buf[LEAST_HELLO];
+	struct iovec iov = {buf, LEAST_REPLY};
 	struct msghdr msg = {.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control)};
 
 	memset(buf, 0, sizeof(buf));
-	if (send(fd, buf, size, MSG_NOSIGNAL) != (ssize_t)size ||
+	if (send(fd, buf, sizeof(buf), MSG_NOSIGNAL) != sizeof(buf) ||
 		recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != LEAST_REPLY)
 		_exit(1);
-	if (ret_fds && CMSG_FIRSTHDR(&msg))
+	if (CMSG_FIRSTHDR(&msg))
 		memcpy(ret_fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), 2 * sizeof(int));
 }
 
@@ -62,8 +62,7 @@ static void *listen_to_server(void *path)
 
 	if (path) {
 		fd = enter(path);
-		exchange(fd, LEAST_HELLO, NULL);
-		exchange(fd, LEAST_EVENTS, fds);
+		exchange(fd, fds);
 		if (mmap(NULL, LEAST_RING, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) ==
 				MAP_FAILED ||
 			mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[1], 0) == MAP_FAILED ||
