@@ -186,7 +186,7 @@ static void read_set(struct session *s, struct json_object *o)
 		.n_home = (uint32_t)get_number(o, "n_home"),
 		.block_size = (uint32_t)get_number(o, "block_size"),
 	};
-	set->pool_size = set->channel->pool_size;
+	set->pool_size = (uint32_t)get_or(o, "pool_size", set->channel->pool_size);
 	set->tracefile_size = get_or(o, "file_size", set->channel->tracefile_size);
 	set->tracefile_count = (uint32_t)get_or(o, "files", set->channel->tracefile_count);
 	set->rings_file = get_number(o, "rings");

@@ -413,6 +413,7 @@ static void journal_set(const struct ring_set *set)
 	add_number(o, "n_blocks", g->n_blocks);
 	add_number(o, "n_home", g->n_home);
 	add_number(o, "block_size", g->block_size);
+	add_number(o, "pool_size", set->pool_size);
 	add_number(o, "file_size", set->tracefile_size);
 	add_number(o, "files", set->tracefile_count);
 	add_file(o, "rings", set->memory.rings_fd);

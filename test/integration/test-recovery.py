@@ -836,6 +836,26 @@ def run_many(k, n, first):
     equal(done.returncode, 0, "status of the programs")
 
 
+def test_pool_of_older_buffers(k):
+    """Buffers keep the size of their pool in a journal that was written anew after a change."""
+    k.start_daemon()
+    k.record("emit:*", channel=("--buffers=thread", "--pool-size=8"))
+    app = k.spawn("emit", "-w")
+    k.expect(app, "ready")
+    grown = [journal_size(k)]
+    while grown[-1] >= max(grown):  # until it was written anew
+        ask(k, "set", session="s", pool_size=8 + len(grown))
+        grown.append(journal_size(k))
+    kill_daemon(k)
+    restart(k)
+    sets = k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"]
+    equal([s["pool_size"] for s in sets], [8], "sizes of the pool")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_journal_does_not_grow(k):
     """
     The journal of a session is as long as its contents, not as its history: after many processes
