@@ -60,9 +60,40 @@ static bool is_text(const struct ky_column *c)
 	return c->n && c->facts[0].type == KY_FACT_TEXT;
 }
 
+#define NO_BETTER .02 /* of the contrast */
+
+/*
+ * Of a field of which all values but one are slow, a range of these other values says no more: its
+ * ends are there by chance. That the time grows with them says more.
+ */
+static void drop_lesser(struct ky_search *w, size_t from)
+{
+	const struct ky_condition *v = w->found.v;
+	double other = -1;
+	bool is_growth = false;
+	size_t n = from;
+
+	for (size_t i = from; i < w->found.n; i++) {
+		other = v[i].is_other ? v[i].contrast : other;
+		is_growth = is_growth || v[i].r2 > 0;
+	}
+	for (size_t i = from; i < w->found.n; i++) {
+		bool is_lesser = v[i].is_other
+					 ? is_growth
+					 : v[i].is_range && v[i].contrast <= other + NO_BETTER;
+
+		if (is_lesser)
+			ky_condition_deinit(&w->found.v[i]);
+		else
+			w->found.v[n++] = w->found.v[i];
+	}
+	w->found.n = n;
+}
+
 static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 {
 	struct ky_column c;
+	size_t n_before = w->found.n;
 	int r = ky_column_make(w, &c, key, is_length);
 
 	if (r < 0)
@@ -78,6 +109,7 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 	if (!r && !is_length && c.n_values > 1 && !ky_trait_is_pause(c.key.kind) &&
 		(!c.key.name || c.key.name != w->x->largest_allocation))
 		r = ky_values_test(w, &c, key);
+	drop_lesser(w, n_before);
 	if (!r && !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES)
 		r = ky_affixes_test(w, &c, key);
 	is_length = !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES;

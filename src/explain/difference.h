@@ -60,6 +60,7 @@ struct ky_condition {
 	double r2;	  /* of the line; 0: it is none */
 	bool is_order;	  /* of values: what came before the instance */
 	bool is_other;	  /* all values but one */
+	bool is_range;	  /* numbers from one on, up to one, or between two */
 	bool is_evidence; /* it does not enter the sentence, and makes no finding */
 };
 

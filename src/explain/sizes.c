@@ -336,6 +336,7 @@ static void add_range(struct ky_search *w, const struct ky_column *c, uint32_t k
 	put_bound(&b, c, has_end ? r->to : r->from);
 	ky_buf_puts(&b, c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
 	condition.n_brief = b.len;
+	condition.is_range = true;
 	condition.contrast *= r->a - r->b;
 	condition.part = r->a;
 	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * r->a, 100 * r->b);

@@ -491,6 +491,7 @@ def test_all_values_but_one():
     check_field(303, "en", lambda r: r.choice(languages), 'when field ≠ "en" (')
     check_field(304, "", lambda r: "%06x" % r.getrandbits(24), 'when field ≠ "" (')
     check_field(305, 0, lambda r: -r.choice([5, 11, 17, 28, 104, 110, 111]), "when field ≠ 0 (")
+    check_field(319, traces.Hex(0), lambda r: traces.Hex(r.getrandbits(40)), "when field ≠ 0x0 (")
     check_field(309, "en", lambda r: r.choice(["de", "fr"]), 'when field ≠ "en" (')
 
 
@@ -661,7 +662,9 @@ def test_no_line():
             p.spend(800 if f["field"] else 30)
         check(Program(seed, n=900).make(work, lambda p, i: {"field": 0 if p.r.random() < .93 else draw(p.r)}), text)
     check_field(306, lambda r: r.choice([5, 11, 28]), "when field ≠ 0 (")
-    check_field(307, lambda r: r.randrange(1, 100000), "when field ")
+    check_field(307, lambda r: r.randrange(1, 100000), "when field ≠ 0 (")
+    check(Program(320, n=900).make(lambda p, i, f: p.spend(50 + 3 * f["rows"]),
+                                   lambda p, i: {"rows": 0 if p.r.random() < .95 else p.r.randrange(1, 500)}), "grows with rows: ")
 
 
 def test_remainder():
