@@ -59,14 +59,15 @@ static const char *escape(struct lister *l, const char *name)
 
 static struct path add_name(struct lister *l, struct path outer, const struct ky_node *n)
 {
-	const char *separator = *outer.plain && *n->name ? "." : "";
-	struct path p = {.plain = join(l, outer.plain, separator, n->name)};
+	const char *name = ky_node_path_name(n);
+	const char *separator = *outer.plain && *name ? "." : "";
+	struct path p = {.plain = join(l, outer.plain, separator, name)};
 
 	p.escaped = p.plain;
 	if (ky_field_is_special(n))
-		p.escaped = join(l, outer.escaped, separator, escape(l, n->name));
+		p.escaped = join(l, outer.escaped, separator, escape(l, name));
 	else if (outer.escaped != outer.plain)
-		p.escaped = join(l, outer.escaped, separator, n->name);
+		p.escaped = join(l, outer.escaped, separator, name);
 	return p;
 }
 

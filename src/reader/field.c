@@ -65,7 +65,7 @@ static const char *skip_text(const char *path, const char *name)
 /* Returns the path behind the name of a member, or NULL if it begins with another name. */
 static const char *skip_name(const struct ky_node *n, const char *path)
 {
-	const char *rest = skip_text(path, n->name);
+	const char *rest = skip_text(path, ky_node_path_name(n));
 
 	return rest ? rest : skip_text(path, n->full_name);
 }

@@ -69,18 +69,18 @@ static int make_json_lead(struct ky_node *node, const char *name, struct ky_aren
 	return lead ? 0 : -ENOMEM;
 }
 
-/* A structure may have the members x and _x. JSON shows both, so the second one keeps its "_". */
-static const char *json_name(
-	const struct ky_node *parent, const struct ky_node *member, struct ky_names *names)
+/* A structure may have the members x and _x. The second one then keeps its "_", except in text. */
+static int choose_name(const struct ky_node *parent, struct ky_node *member, struct ky_names *names)
 {
-	const char *name = member->name;
+	const char *name;
 
-	if (name == member->full_name)
-		return name;
-	name = ky_names_intern(names, name, SIZE_MAX);
+	if (member->name == member->full_name)
+		return 0;
+	name = ky_names_intern(names, member->name, SIZE_MAX);
 	if (!name)
-		return NULL;
-	return ky_names_find(names, parent, name) == UINT32_MAX ? name : member->full_name;
+		return -ENOMEM;
+	member->keeps_name = ky_names_find(names, parent, name) != UINT32_MAX;
+	return 0;
 }
 
 int ky_node_make_leads(struct ky_node *node, struct ky_names *names, struct ky_arena *arena)
@@ -98,7 +98,9 @@ int ky_node_make_leads(struct ky_node *node, struct ky_names *names, struct ky_a
 		node->shown_end = i + 1;
 		r = make_lead(child, before, arena);
 		if (!r)
-			r = make_json_lead(child, json_name(node, child, names), arena);
+			r = choose_name(node, child, names);
+		if (!r)
+			r = make_json_lead(child, ky_node_path_name(child), arena);
 		before = ", ";
 	}
 	return r;

@@ -103,6 +103,7 @@ struct ky_node {
 	uint8_t show;	  /* INT: enum ky_show */
 	uint8_t encoding; /* STRING, ARRAY, SEQUENCE: enum ky_encoding */
 	bool is_scalars;  /* ARRAY, SEQUENCE: of plain numbers at equal distances */
+	bool keeps_name;  /* paths and JSON have full_name: another member has the shown one */
 	uint32_t align;	  /* bits, a power of two */
 	uint32_t n;	  /* children: members, options; 1 of arrays */
 	uint32_t slot;	  /* INT: the slot that stores the value, or KY_NO_SLOT */
@@ -134,6 +135,12 @@ struct ky_node {
 	 */
 	const struct ky_node *first, *twin;
 };
+
+/* The name of a member in paths and in JSON. */
+static inline const char *ky_node_path_name(const struct ky_node *n)
+{
+	return n->keeps_name ? n->full_name : n->name;
+}
 
 static inline bool ky_node_is_list(const struct ky_node *n)
 {

@@ -215,6 +215,13 @@ def test_names_in_json(k):
     event = json.loads(run(k, CLI, "view", trace, "--format=json").stdout, object_pairs_hook=members)
     equal(event["context"], {"x": 1, "cpu_id": 2, "x__": 3, "x_": 4, "x___": 5, "y": 6}, "contexts")
     equal(event["fields"], {"_x": 7, "x": 8, "s": {"y": 9, "_y": 10}}, "fields")
+    # Tables and filters have the same names.
+    fields = {"_x": 7, "x": 8, "s.y": 9, "s._y": 10}
+    table = k.kymo_json("sql", trace, 'SELECT * FROM "e"')
+    row = dict(zip(table["columns"], table["rows"][0]))
+    equal({name: row.get(name) for name in fields}, fields, "columns")
+    for name, value in fields.items():
+        check(run(k, CLI, "view", trace, "-f", f"{name} == {value}").stdout.count(b"\n") == 1, f"{name} in a filter")
 
 
 def sized(discarded, begin, end, events, head=MAGIC):
