@@ -147,6 +147,12 @@ static bool begins_a_word(const char *name, const char *text)
 	return false;
 }
 
+/*
+ * The longest text that is compared letter by letter. The time for a name grows with the third
+ * power of this length, and the daemon serves nobody meanwhile.
+ */
+#define NEAR_MAX 64u
+
 /* The text before the first star must come near a beginning of the name. */
 bool name_is_near(const char *pattern, const char *name)
 {
@@ -160,6 +166,8 @@ bool name_is_near(const char *pattern, const char *name)
 	fold_case(b, name, RULE_PATTERN_MAX);
 	if (begins_a_word(b, a))
 		return true;
+	if (n > NEAR_MAX)
+		return false;
 	len = least = strlen(b);
 	if (pattern[n] == '*') {
 		len = KY_MIN(len, n + limit);
@@ -175,7 +183,10 @@ bool name_is_near(const char *pattern, const char *name)
 
 void rule_note_similar(struct rule *r, const char *name)
 {
-	if (r->n_similar == RULE_SIMILAR_MAX || !name_is_near(r->pattern, name))
+	if (r->n_similar == RULE_SIMILAR_MAX || r->n_compared == RULE_COMPARED_MAX)
+		return;
+	r->n_compared++;
+	if (!name_is_near(r->pattern, name))
 		return;
 	for (unsigned i = 0; i < r->n_similar; i++)
 		if (!strcmp(r->similar[i], name))

@@ -14,6 +14,8 @@
 #define RULE_EXCLUSIONS_MAX 64
 
 #define RULE_SIMILAR_MAX 3
+/* Names that are compared with a pattern, in all: users choose both, and each takes time. */
+#define RULE_COMPARED_MAX 4096
 
 /* The subjects of a rule's pattern. All but the first are of kernel channels. */
 enum rule_kind {
@@ -47,7 +49,7 @@ struct rule {
 	bool enabled;
 	char *similar
 		[RULE_SIMILAR_MAX]; /* names like the pattern, of events that it does not match */
-	unsigned n_similar;
+	unsigned n_similar, n_compared;
 };
 
 /* Makes a rule, and copies the strings. Returns NULL if allocation fails. */

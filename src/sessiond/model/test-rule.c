@@ -109,6 +109,29 @@ static void test_near(void **state)
 	assert_false(name_is_near("", ""));
 }
 
+/* The work for a hostile user's pattern and names is limited. */
+static void test_near_is_limited(void **state)
+{
+	static const char far[] = "parcel:sent", near[] = "shop:order";
+	struct rule *r = rule_new("shop:ordre", NULL, 0, KY_LEVEL_ALL, 0);
+	char pattern[RULE_PATTERN_MAX + 1], name[256];
+
+	memset(name, 'a', sizeof(name) - 1);
+	name[255] = '\0';
+	snprintf(pattern, sizeof(pattern), "b%.63s", name);
+	assert_true(name_is_near(pattern, &name[255 - 64]));
+	snprintf(pattern, sizeof(pattern), "b%.64s", name);
+	assert_false(name_is_near(pattern, &name[255 - 65]));
+
+	for (unsigned i = 1; i < RULE_COMPARED_MAX; i++)
+		rule_note_similar(r, far);
+	rule_note_similar(r, near);
+	assert_int_equal(r->n_similar, 1);
+	rule_note_similar(r, "shop:orders");
+	assert_int_equal(r->n_similar, 1);
+	rule_free(r);
+}
+
 static void test_meant(void **state)
 {
 	assert_true(name_is_meant("channel", "channel0"));
@@ -126,6 +149,7 @@ int main(void)
 		cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_near),
+		cmocka_unit_test(test_near_is_limited),
 		cmocka_unit_test(test_meant),
 	};
 
