@@ -151,13 +151,14 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 {
 	const char *names[NEAR_MAX];
 	const struct app *a;
-	unsigned n = 0, i;
+	unsigned n = 0, n_compared = 0, i;
 
 	ky_list_foreach (a, &s->env->peers->apps, node) {
 		for (uint32_t e = 0; e < a->n_events && n < NEAR_MAX; e++) {
 			const struct event_desc *d = a->events[e];
 
 			if (!d || !session_wants_uid(s, a->user->uid) ||
+				n_compared++ >= RULE_COMPARED_MAX ||
 				!name_is_near(r->pattern, d->name))
 				continue;
 			for (i = 0; i < n && strcmp(names[i], d->name); i++)

@@ -14,7 +14,7 @@
 #define RULE_EXCLUSIONS_MAX 64
 
 #define RULE_SIMILAR_MAX 3
-/* Names that are compared with a pattern, in all: users choose both, and each takes time. */
+/* Names that are compared with a pattern: users choose both, and each takes time. */
 #define RULE_COMPARED_MAX 4096
 
 /* The subjects of a rule's pattern. All but the first are of kernel channels. */
