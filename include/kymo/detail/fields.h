@@ -31,8 +31,15 @@
 #define KYMO__C_END
 #endif
 
-/* A name as a string; what is no identifier does not paste, and compilers show this text: */
-#define KYMO__STRING(name) KYMO__NOTHING(names_are_not_quoted_##name) #name
+/*
+ * A name as a string. If it is no identifier, it does not paste, or remains as the_name_is_missing;
+ * compilers show these texts.
+ */
+#define KYMO__STRING(name) \
+	KYMO__NOTHING(names_are_not_quoted_##name) KYMO__SECOND(KYMO__NAME_##name) #name
+#define KYMO__NAME_ , the_name_is_missing
+#define KYMO__SECOND(...) KYMO__SECOND_(__VA_ARGS__, , )
+#define KYMO__SECOND_(first, second, ...) second
 #define KYMO__NOTHING(...)
 #define KYMO__FIRST(first, ...) KYMO__STRING(first)
 #define KYMO__FIRST_TOKEN(first, ...) first
