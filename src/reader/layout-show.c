@@ -69,7 +69,10 @@ static int make_json_lead(struct ky_node *node, const char *name, struct ky_aren
 	return lead ? 0 : -ENOMEM;
 }
 
-/* A structure may have the members x and _x. The second one then keeps its "_", except in text. */
+/*
+ * A structure or variant may have the members x and _x. The second one then keeps its "_", except
+ * in text.
+ */
 static int choose_name(const struct ky_node *parent, struct ky_node *member, struct ky_names *names)
 {
 	const char *name;
@@ -92,13 +95,13 @@ int ky_node_make_leads(struct ky_node *node, struct ky_names *names, struct ky_a
 		struct ky_node *child = &node->children[i];
 
 		r = ky_node_make_leads(child, names, arena);
+		if (!r)
+			r = choose_name(node, child, names);
 		if (r || node->kind != KY_NODE_STRUCT || !child->is_shown)
 			continue;
 		node->shown_begin = node->shown_end ? node->shown_begin : i;
 		node->shown_end = i + 1;
 		r = make_lead(child, before, arena);
-		if (!r)
-			r = choose_name(node, child, names);
 		if (!r)
 			r = make_json_lead(child, ky_node_path_name(child), arena);
 		before = ", ";

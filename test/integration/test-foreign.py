@@ -222,6 +222,8 @@ def test_names_in_json(k):
     equal({name: row.get(name) for name in fields}, fields, "columns")
     for name, value in fields.items():
         check(run(k, CLI, "view", trace, "-f", f"{name} == {value}").stdout.count(b"\n") == 1, f"{name} in a filter")
+    options = write(k, "options", BARE + 'event { name = "e"; fields := struct { enum : u8 { x, _x } t; variant <t> { u8 x; u8 _x; } v; }; };\n', s=b"\0\5\1\6")
+    equal(k.kymo_json("sql", options, 'SELECT "v.x", "v._x" FROM "e"')["rows"], [[5, None], [None, 6]], "options of a variant")
 
 
 def sized(discarded, begin, end, events, head=MAGIC):
