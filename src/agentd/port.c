@@ -67,7 +67,7 @@ static bool has_listener(unsigned number)
 static int listen_again(unsigned number)
 {
 	const struct timespec t = {.tv_nsec = TRY_EACH * 1000000L};
-	int fd = number ? listen_on(number) : listen_on(0);
+	int fd = listen_on(number);
 
 	for (int i = 0; i < TRIES && fd == -EADDRINUSE; i++) {
 		nanosleep(&t, NULL);
