@@ -2,8 +2,8 @@
 /*
  * The least that a tracer does when a program starts, without any logic: a library that a
  * constructor of tiny-least loads. It starts a thread, which would notice a daemon. With
- * BENCH_LEAST (a socket of least-server), the thread sends a message, maps the ring and the page that
- * it gets with the answer, and a table; main waits for that.
+ * BENCH_LEAST (a socket of least-server), the thread sends a message, maps the ring and the page
+ * that it gets with the answer, and a table; main waits for that.
  */
 #include <linux/futex.h>
 #include <poll.h>
