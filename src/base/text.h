@@ -44,7 +44,7 @@ double ky_parse_real(const char *text, char **ret_end);
  */
 size_t ky_put_decimal_point(char *number);
 /* The bytes that ky_format_real() needs at most. */
-#define KY_REAL_TEXT 32
+#define KY_REAL_TEXT 40
 /*
  * Writes a number with the fewest digits that read back as the same; is_single: as the same float.
  * Returns the length.
