@@ -36,16 +36,24 @@
 #define UNUSED_LOOKS 10
 #define FIRST_LOOKS  50
 #define UNUSED_NS    (100 * KY_NS_PER_MS)
+#define PUBLISH_NS   KY_NS_PER_MS
 
-/* Brings the state page up to date. */
+/*
+ * Brings the state page up to date. Counts turns once in a millisecond: programs that wait for the
+ * daemon look at the page after 40 ms.
+ */
 static void publish_state(struct daemon *d)
 {
+	uint64_t now = ky_loop_now_ns();
 	struct session *s;
 	uint32_t n = 0;
 	int ret;
 
 	ky_list_foreach (s, &d->env.sessions, node)
 		n += session_is_active(s);
+	if (n == d->run.state.n_active && now - d->published_ns < PUBLISH_NS)
+		return;
+	d->published_ns = now;
 	ret = rundir_publish(&d->run, n);
 	if (ret < 0)
 		ky_warning("cannot write the state page: %s", strerror(-ret));

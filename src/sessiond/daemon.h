@@ -40,6 +40,7 @@ struct daemon {
 	struct control control;
 	struct daemon_options options;
 	struct rundir run;
+	uint64_t published_ns; /* time of the last write to the state page */
 	struct ky_listener app_listener, control_listener;
 	struct ky_watch bound_watch, run_watch;
 	struct ky_timer stop_timer, unused_timer;

@@ -405,6 +405,11 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 		ky_share_add(share_of(c), c->loop, &c->work);
 }
 
+void ky_msg_conn_look(struct ky_msg_conn *c)
+{
+	ky_share_add(share_of(c), c->loop, &c->work);
+}
+
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	const struct ky_msg_conn_ops *ops, size_t max_queued_bytes, size_t max_fds)
 {

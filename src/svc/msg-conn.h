@@ -70,6 +70,8 @@ struct ky_msg_conn {
  */
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	const struct ky_msg_conn_ops *ops, size_t max_queued_bytes, size_t max_fds);
+/* Handles a message that has arrived already, before the loop reports it. */
+void ky_msg_conn_look(struct ky_msg_conn *c);
 /* Closes and forgets it, without `closed`. Harmless on a zeroed one. */
 void ky_msg_conn_deinit(struct ky_msg_conn *c);
 /* Ends the conversation: `closed` comes from a job. */

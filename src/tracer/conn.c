@@ -33,8 +33,9 @@
 /* Events whose descriptions take more are sent only on request. */
 #define LISTED_BYTES ((size_t)8 << 10)
 
-static uint8_t rx[KY_MSG_MAX];
-static uint8_t tx[KY_MSG_MAX];
+/* Aligned: a program that starts touches only their first pages. */
+static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(4096)));
+static uint8_t tx[KY_MSG_MAX] __attribute__((aligned(4096)));
 
 bool tracer_user_outside(uid_t uid, uid_t *ret_outside)
 {
@@ -383,11 +384,10 @@ void tracer_process_name(char *name, size_t size)
 	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
 }
 
-static uint8_t list_buf[KY_MSG_MAX - 256];
-
 static void send_hello(struct tracer_conn *conn)
 {
-	struct ky_writer w = begin_message(), list = {.buf = list_buf, .cap = LISTED_BYTES};
+	/* rx has no message while this connection begins. */
+	struct ky_writer w = begin_message(), list = {.buf = rx, .cap = LISTED_BYTES};
 	char name[17];
 	struct ky_app_hello m = {
 		.version = KY_PROTO_VERSION,
@@ -406,7 +406,7 @@ static void send_hello(struct tracer_conn *conn)
 		ky_thread_set_process();
 	m.process = ky_thread_process();
 	m.n_listed = tracer_events_list(&list);
-	m.listed = (struct ky_bytes){list_buf, m.n_listed ? (uint32_t)list.len : 0};
+	m.listed = (struct ky_bytes){rx, m.n_listed ? (uint32_t)list.len : 0};
 	conn->asked++;
 	send_tx(conn, ky_app_hello_encode(&w, &m));
 	conn->sent_left_out = 0;
@@ -651,6 +651,7 @@ void tracer_conn_begin(struct tracer_conn *conn)
 
 static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 {
+	static uint8_t list_buf[KY_MSG_MAX - 256];
 	uint32_t index = 0;
 
 	do {

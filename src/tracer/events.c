@@ -237,18 +237,22 @@ uint32_t tracer_events_list(struct ky_writer *list)
 	tracer.n_asked++;
 	for (uint32_t i = 0; i < tracer.n_events; i++) {
 		const struct kymo_event *ev = tracer.events[i].ev;
-		struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch)};
+		size_t begin;
+		uint32_t len;
 
 		if (!ev || ev->kind != KYMO_EVENT_PLAIN)
 			continue;
-		ky_desc_encode(&w, ev);
-		if (w.error)
-			return 0;
 		ky_write_u32(list, i);
-		ky_write_bytes(list, (struct ky_bytes){scratch, (uint32_t)w.len});
+		ky_write_u32(list, 0); /* the length of the description, which is not known yet */
+		begin = list->len;
+		ky_desc_encode(list, ev);
+		if (list->error)
+			return 0;
+		len = (uint32_t)(list->len - begin);
+		memcpy(list->buf + begin - sizeof(len), &len, sizeof(len));
 		n++;
 	}
-	return list->error ? 0 : n;
+	return n;
 }
 
 void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *index,

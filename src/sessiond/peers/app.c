@@ -635,4 +635,5 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 	ky_list_append(&e->peers->apps, &a->node);
 	ky_timer_init(&a->deadline, hello_timed_out);
 	ky_timer_set(&e->loop, &a->deadline, APP_HELLO_NS / APP_HELLO_LOOKS);
+	ky_msg_conn_look(&a->conn); /* programs send HELLO at once */
 }
