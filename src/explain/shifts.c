@@ -104,7 +104,7 @@ int ky_shifts_test(const struct ky_shifts *s, struct ky_instance *const *affecte
 		set_bit(h, i);
 		set_bit(h, s->n + i);
 	}
-	for (size_t i = 0; !r && i < n; i++) {
+	for (size_t i = 0; !r && s->n && i < n; i++) {
 		struct ky_instance **at = bsearch(
 			&affected[i], s->v, s->n, sizeof(*s->v), compare_instances);
 
