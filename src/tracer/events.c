@@ -17,7 +17,7 @@ static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
  */
 static struct {
 	uint32_t capacity;
-	struct tracer_event few[32];
+	struct tracer_event few[28];
 } table KY_WRITTEN_EARLY;
 /* The first entry of each list of PLAIN events: its number, from 1. It fills one page. */
 static uint32_t by_name[1024] __attribute__((aligned(4096)));

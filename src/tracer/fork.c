@@ -29,7 +29,7 @@ static union {
 } home __attribute__((aligned(4096)));
 
 /* The signal mask of the thread that forks; under the lock. */
-static sigset_t signals_at_fork KY_WRITTEN_EARLY;
+static sigset_t signals_at_fork;
 
 void tracer_fork_mark_home(void)
 {

@@ -46,8 +46,8 @@ static struct {
 	uint32_t generation; /* of forks */
 	uint32_t work;	     /* futex: changes when there may be work */
 	uint32_t n_owed;
-	struct owed owed[OWED_MAX]; /* small: it fits on the page of the others */
 } state KY_WRITTEN_EARLY;
+static struct owed owed[OWED_MAX]; /* of these, state.n_owed are valid; most programs touch none */
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
@@ -247,7 +247,7 @@ bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *m
 	tracer_self_dump(&mask);
 	if (state.n_owed >= OWED_MAX)
 		return true;
-	state.owed[state.n_owed++] = (struct owed){number_of(conn), msg->cookie};
+	owed[state.n_owed++] = (struct owed){number_of(conn), msg->cookie};
 	return false;
 }
 
@@ -256,10 +256,10 @@ bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 	if (state.has_thread && (state.running || next_pending()))
 		return false;
 	for (uint32_t i = 0; i < state.n_owed; i++) {
-		if (state.owed[i].conn != number_of(conn))
+		if (owed[i].conn != number_of(conn))
 			continue;
-		*ret_cookie = state.owed[i].cookie;
-		state.owed[i] = state.owed[--state.n_owed];
+		*ret_cookie = owed[i].cookie;
+		owed[i] = owed[--state.n_owed];
 		return true;
 	}
 	return false;
@@ -268,8 +268,8 @@ bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 void tracer_statedump_forget_conn(const struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < state.n_owed;)
-		if (state.owed[i].conn == number_of(conn))
-			state.owed[i] = state.owed[--state.n_owed];
+		if (owed[i].conn == number_of(conn))
+			owed[i] = owed[--state.n_owed];
 		else
 			i++;
 }
