@@ -4,6 +4,8 @@
  * takes and returns the same as the C library's function of its name, and makes the same system
  * call. None is a cancellation point. Also, each function of the C library that the tracer does not
  * call saves some 800 instructions at the start of each program, which look the function up.
+ *
+ * That is so in libkymo (KY_DIRECT_CALLS). Elsewhere, the same sources call the C library.
  */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
@@ -11,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,7 +23,7 @@
 
 #include "base/system-call.h"
 
-#if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+#if defined(KY_DIRECT_CALLS) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 /* The C library's structures are the kernel's. */
 
 static inline int ky_sys_open(const char *path, int flags)
@@ -152,8 +155,13 @@ static inline int ky_sys_nanosleep(const struct timespec *t)
 	return (int)ky_call(SYS_clock_nanosleep, CLOCK_REALTIME, 0, t, NULL);
 }
 
+#define ky_sys_prctl(...)	       ky_call(SYS_prctl, __VA_ARGS__)
+#define ky_sys_kill(pid, signal)       ky_call(SYS_kill, pid, signal)
+#define ky_sys_execve(path, argv, env) ky_call(SYS_execve, path, argv, env)
+#define ky_sys_sched_yield()	       ky_call(SYS_sched_yield)
+
 #else
-/* Other structures: through the C library. */
+/* On other machines, the structures differ. */
 
 #define ky_sys_open	    open
 #define ky_sys_openat	    openat
@@ -178,12 +186,11 @@ static inline int ky_sys_nanosleep(const struct timespec *t)
 #define ky_sys_getresuid    getresuid
 #define ky_sys_waitpid	    waitpid
 #define ky_sys_nanosleep(t) nanosleep(t, NULL)
+#define ky_sys_prctl	    prctl
+#define ky_sys_kill	    kill
+#define ky_sys_execve	    execve
+#define ky_sys_sched_yield  sched_yield
 
 #endif
-
-#define ky_sys_prctl(...)	       ky_call(SYS_prctl, __VA_ARGS__)
-#define ky_sys_kill(pid, signal)       ky_call(SYS_kill, pid, signal)
-#define ky_sys_execve(path, argv, env) ky_call(SYS_execve, path, argv, env)
-#define ky_sys_sched_yield()	       ky_call(SYS_sched_yield)
 
 #endif

@@ -52,37 +52,46 @@ static inline long ky_system_call(long number, long a, long b, long c, long d, l
 #endif
 }
 
-/* ky_call(number, arguments...): as syscall(); arguments are integers or pointers. */
+/*
+ * ky_raw_call(number, arguments...): as syscall(); arguments are integers or pointers. ky_call is
+ * the same in libkymo (KY_DIRECT_CALLS); elsewhere it calls the C library, where tests make calls
+ * fail.
+ */
 #define KY_CALL_ARG(x) ((long)(uintptr_t)(x))
 #define KY_CALL_6(number, a, b, c, d, e, f, ...)                                                   \
 	ky_system_call(number, KY_CALL_ARG(a), KY_CALL_ARG(b), KY_CALL_ARG(c), KY_CALL_ARG(d),     \
 		KY_CALL_ARG(e), KY_CALL_ARG(f))
-#define ky_call(...) KY_CALL_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define ky_raw_call(...) KY_CALL_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#ifdef KY_DIRECT_CALLS
+#define ky_call ky_raw_call
+#else
+#define ky_call syscall
+#endif
 
 static inline pid_t ky_process_number(void)
 {
-	return (pid_t)ky_call(SYS_getpid);
+	return (pid_t)ky_raw_call(SYS_getpid);
 }
 
 static inline pid_t ky_thread_number(void)
 {
-	return (pid_t)ky_call(SYS_gettid);
+	return (pid_t)ky_raw_call(SYS_gettid);
 }
 
 /* As the kernel has it: under fakeroot, the program sees another one. */
 static inline uid_t ky_effective_user(void)
 {
 #ifdef SYS_geteuid32 /* the other one has 16 bits */
-	return (uid_t)ky_call(SYS_geteuid32);
+	return (uid_t)ky_raw_call(SYS_geteuid32);
 #else
-	return (uid_t)ky_call(SYS_geteuid);
+	return (uid_t)ky_raw_call(SYS_geteuid);
 #endif
 }
 
 /* name: 16 bytes. */
 static inline void ky_thread_name(char *name)
 {
-	ky_call(SYS_prctl, PR_GET_NAME, name);
+	ky_raw_call(SYS_prctl, PR_GET_NAME, name);
 }
 
 #endif

@@ -37,7 +37,7 @@
 
 /*
  * For small variables of libkymo that are written in each program: they are on the page of those
- * that have a value from the start, so a program writes to few pages.
+ * that have a value from the start, so a program writes to few pages. Together they fit one page.
  */
 #define KY_WRITTEN_EARLY __attribute__((section(".data.early")))
 
@@ -79,7 +79,11 @@ static inline void ky_cleanup_close(int *fd)
 	int saved = errno;
 
 	if (*fd >= 0)
+#ifdef KY_DIRECT_CALLS
 		ky_call(SYS_close, *fd);
+#else
+		close(*fd);
+#endif
 	errno = saved;
 }
 

@@ -125,7 +125,7 @@ void ky_thread_set_process(void)
 {
 	uint64_t r;
 
-	if (ky_call(SYS_getrandom, &r, sizeof(r), GRND_NONBLOCK) != (long)sizeof(r))
+	if (ky_raw_call(SYS_getrandom, &r, sizeof(r), GRND_NONBLOCK) != (long)sizeof(r))
 		r = (ky_clock_read(KY_CLOCK_MONOTONIC) ^ (uint64_t)ky_process_number() << 40) *
 		    0x9e3779b97f4a7c15u;
 	process = r >> 32 ? (uint32_t)(r >> 32) : 1;

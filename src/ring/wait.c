@@ -33,7 +33,7 @@ static bool sleep_ns(uint64_t ns)
 	/* struct timespec as the kernel defines it for this call */
 	const long t[2] = {0, (long)ns};
 	int saved = errno;
-	bool slept = ky_call(SYS_nanosleep, t, NULL) == 0 || errno == EINTR;
+	bool slept = ky_raw_call(SYS_nanosleep, t, NULL) == 0 || errno == EINTR;
 
 	errno = saved;
 	return slept;

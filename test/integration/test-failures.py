@@ -18,7 +18,7 @@ import subprocess
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import APPS, CLI, IMPATIENT, TIMEOUT, Failure, check, check_counts, equal, main, read_trace, wait_for
+from kymotest import APPS, CLI, IMPATIENT, LIBDIR, TIMEOUT, Failure, check, check_counts, equal, main, read_trace, wait_for
 
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -26,12 +26,27 @@ ROOMY = ("--subbuf-size=256K", "--num-subbuf=4")
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
+def library(k):
+    """
+    Returns a directory with a libkymo that makes its calls through the C library. It finds the
+    command line program beside itself.
+    """
+    directory = k.top / "library"
+    if not directory.exists():
+        directory.mkdir()
+        (directory / "libkymo.so.0").symlink_to(APPS.parent / "library" / "libkymo.so.0")
+        (k.top / "cli").symlink_to(os.path.dirname(CLI))
+    return directory
+
+
 def failing(k, n, rest=False, **more):
+    """Returns the environment in which the n-th call fails."""
     said = k.top / "failed"
     said.unlink(missing_ok=True)
     k.is_daemon = "FAIL_PROGRAM" in more  # then the file exists from its start on
     # Without a limit, a program waits for ever if it cannot hear the daemon.
-    return {**IMPATIENT, "LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
+    return {**IMPATIENT, "LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}),
+        "LD_LIBRARY_PATH": f"{library(k)}:{LIBDIR}", **more}
 
 
 def failed(k):

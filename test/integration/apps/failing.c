@@ -211,16 +211,27 @@ FAILING(int, posix_spawn,
 		const posix_spawnattr_t *attr, char *const argv[], char *const env[]),
 	(pid, path, actions, attr, argv, env), EAGAIN, EAGAIN)
 
-EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
-{
-	static __typeof__(&clone) real;
-
-	if (fails("clone", __builtin_return_address(0), EAGAIN))
-		return -1;
-	if (!real)
-		real = REAL(clone);
-	return real(run, stack, flags, arg);
-}
+/* Both names of the function. Its last three arguments are of pointers' size. */
+#define CLONE(name)                                                                                \
+	EXPORT int name(int (*run)(void *), void *stack, int flags, void *arg, ...);               \
+	EXPORT int name(int (*run)(void *), void *stack, int flags, void *arg, ...)                \
+	{                                                                                          \
+		static __typeof__(&clone) real;                                                    \
+		void *a[3];                                                                        \
+		va_list ap;                                                                        \
+                                                                                                   \
+		va_start(ap, arg);                                                                 \
+		for (int i = 0; i < 3; i++)                                                        \
+			a[i] = va_arg(ap, void *);                                                 \
+		va_end(ap);                                                                        \
+		if (fails("clone", __builtin_return_address(0), EAGAIN))                           \
+			return -1;                                                                 \
+		if (!real)                                                                         \
+			real = REAL(clone);                                                        \
+		return real(run, stack, flags, arg, a[0], a[1], a[2]);                             \
+	}
+CLONE(clone)
+CLONE(__clone)
 
 EXPORT int open(const char *path, int flags, ...)
 {
