@@ -28,6 +28,21 @@ static int complete_chunk(struct consumerd *c)
 	return has_packets(c) || c->session->retired_in == c->session->chunk + 1 ? 0 : -ENODATA;
 }
 
+/*
+ * Returns 0, or -errno if a stream could not be opened. A file that the successor of a dead
+ * consumer has not opened yet must stay: it says how far its ring was read.
+ */
+static int look_at_all(struct consumerd *c)
+{
+	struct stream_set *set;
+
+	round_look(c);
+	ky_list_foreach (set, &c->sets, node)
+		if (set->unopened)
+			return set->unopened;
+	return 0;
+}
+
 /* Moves the chunk to its archive: the point of no return. */
 static int move_chunk(struct consumerd *c, const char *archive)
 {
@@ -62,12 +77,8 @@ int chunk_rotate(struct consumerd *c, const char *archive)
 {
 	uint64_t next = c->session->chunk + 1;
 	struct stream_set *set;
-	int ret = 0;
+	int ret = *archive ? complete_chunk(c) : look_at_all(c);
 
-	if (*archive)
-		ret = complete_chunk(c);
-	else
-		round_look(c);
 	if (ret < 0)
 		return ret;
 	ky_list_foreach (set, &c->sets, node)
