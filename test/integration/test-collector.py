@@ -355,7 +355,10 @@ def test_guests(k):
     app = machines(k, 2, 3, 0, "-uuid", UUID, "-name", "guest=web,debug-threads=on")
     k.start_daemon(collector=True)
     first = k.record("kymo_vm:*", session="first")
+    recorded = lambda: k.request(command="status", session="first")["session"]["recorded"]
+    before = recorded()
     other = machines(k, 1, 1, 0, "--id", "tiny")
+    wait_for(lambda: recorded() > before, "the collector to hear of the new machine")
     second = k.record("kymo_vm:guest*", session="second")
     k.kymo("regenerate", "statedump", "-s", "second")
     k.kymo("destroy", "-a")
