@@ -8,13 +8,14 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#include "sessiond/model/test-clock.h"
+
 #define OWNER 1000
 #define MAX   (UINT64_C(1) << 30)
 
 static struct env env;
 static struct session s;
 static struct channel *channel;
-static uint64_t now_ns;
 static unsigned n_looks;
 
 uint64_t __real_ring_memory_in_use(const struct ring_memory *m);
@@ -25,20 +26,6 @@ uint64_t __wrap_ring_memory_in_use(const struct ring_memory *m)
 	n_looks++;
 	return __real_ring_memory_in_use(m);
 }
-
-static uint64_t read_clock(struct ky_loop_clock *c)
-{
-	(void)c;
-	return now_ns;
-}
-
-static void pass_time(struct ky_loop_clock *c, uint64_t ns)
-{
-	(void)c;
-	now_ns += ns;
-}
-
-static struct ky_loop_clock test_clock = {.now_ns = read_clock, .pass = pass_time};
 
 static void stop_loop(struct ky_timer *t)
 {

@@ -13,6 +13,7 @@
 #include "sessiond/model/channel.h"
 #include "sessiond/model/contents.h"
 #include "sessiond/model/session.h"
+#include "sessiond/model/test-clock.h"
 
 #define BLOCK 4096u
 #define HOME  4u
@@ -23,21 +24,6 @@ static struct session s;
 static struct channel *channel;
 static struct ring_set *set;
 static void *base;
-static uint64_t now_ns;
-
-static uint64_t read_clock(struct ky_loop_clock *c)
-{
-	(void)c;
-	return now_ns;
-}
-
-static void pass_time(struct ky_loop_clock *c, uint64_t ns)
-{
-	(void)c;
-	now_ns += ns;
-}
-
-static struct ky_loop_clock test_clock = {.now_ns = read_clock, .pass = pass_time};
 
 static int setup(void **state)
 {
