@@ -51,7 +51,7 @@ struct ky_state {
 	uint32_t pid;  /* of the daemon; 0 after it has ended normally */
 	/* started sessions with a rule: an application that starts waits for them */
 	uint32_t n_active;
-	/* counts turns of the daemon's loop: increases while it is alive and busy */
+	/* increases at most once in a millisecond, while the daemon is alive and busy */
 	uint64_t progress;
 };
 static_assert(sizeof(struct ky_state) == 24, "state ABI");

@@ -161,7 +161,7 @@ static inline int ky_sys_nanosleep(const struct timespec *t)
 #define ky_sys_sched_yield()	       ky_call(SYS_sched_yield)
 
 #else
-/* On other machines, the structures differ. */
+/* Not in libkymo, or on a machine on which the kernel's structures are others. */
 
 #define ky_sys_open	    open
 #define ky_sys_openat	    openat

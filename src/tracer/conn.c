@@ -373,7 +373,7 @@ static uint32_t room_caps(void)
 
 void tracer_process_name(char *name, size_t size)
 {
-	ssize_t n = 0;
+	ssize_t n;
 
 	if (tracer.name[0] && size >= sizeof(tracer.name)) {
 		memcpy(name, tracer.name, sizeof(tracer.name));
