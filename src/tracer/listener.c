@@ -242,6 +242,8 @@ static void populate(void)
  */
 #define MAIN_MIN_MS 50
 #define MAIN_MAX_MS 5000
+/* The listener checks this often for messages that it cannot poll for: commands wait for it. */
+#define LIMITED_MS 20
 
 #define WAKE   TRACER_N_CONNS
 #define N_POLL (TRACER_N_CONNS + 1)
@@ -287,16 +289,30 @@ static bool was_no_wait(uint64_t begin, int timeout_ms)
 	return timeout_ms < 0 || (timeout_ms > 1 && ms < (uint64_t)timeout_ms / 2);
 }
 
-/* Returns true if the program may open fewer files than we poll, as in sandboxes: EINVAL. */
-static bool is_poll_limited(void)
+/*
+ * Polls. The kernel refuses to poll more descriptors than the program may open (EINVAL;
+ * RLIMIT_NOFILE, as in sandboxes). Then this function polls fewer, for LIMITED_MS at most, and
+ * reports the other sockets as readable. Sets *timeout to the time that it has polled for.
+ */
+static int poll_or_look(struct pollfd *p, int *timeout)
 {
-	struct rlimit lim;
+	int n = ky_sys_poll(p, N_POLL, *timeout);
+	uint32_t n_polled = N_POLL;
 
-	return ky_sys_getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < N_POLL;
+	while (n < 0 && errno == EINVAL && n_polled) {
+		if (*timeout < 0 || *timeout > LIMITED_MS)
+			*timeout = LIMITED_MS;
+		n = ky_sys_poll(p, --n_polled, *timeout);
+	}
+	for (uint32_t i = n_polled; n >= 0 && i < TRACER_N_CONNS; i++)
+		p[i].revents = tracer.conns[i].socket.fd >= 0 ? POLLIN : 0;
+	return n;
 }
 
 static void serve_conn(struct tracer_conn *c, short revents)
 {
+	bool received = false;
+
 	if (revents)
 		tracer_conn_verify(c);
 	/*
@@ -305,9 +321,14 @@ static void serve_conn(struct tracer_conn *c, short revents)
 	 */
 	tracer_conn_send_late(c);
 	if (revents && c->socket.fd >= 0) {
-		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c) && !tracer.turned; i++)
+		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c); i++) {
+			received = true;
+			if (tracer.turned)
+				break;
 			tracer_conn_verify(c);
-		arm_populate();
+		}
+		if (received)
+			arm_populate();
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns) ||
 		   (!tracer_may_be_killed() && tracer_conn_is_cut_off(c))) {
 		if (tracer_may_be_killed())
@@ -449,10 +470,10 @@ static void listen_to_daemons(void)
 			timeout = 0; /* replies are left to send */
 		wake_and_yield();
 		begin = ky_clock_ns(CLOCK_MONOTONIC);
-		n = ky_sys_poll(p, N_POLL, timeout);
+		n = poll_or_look(p, &timeout);
 		if (n < 0 && errno != EINTR) {
 			/* A filter installed after the last look: as if it had killed us. */
-			tracer.filtered |= errno != EINVAL || !is_poll_limited();
+			tracer.filtered = true;
 			return;
 		}
 		if (look_for_main())
@@ -475,7 +496,7 @@ static void listen_to_daemons(void)
 			listener.wake_fd = -1;
 		report_triggers();
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			serve_conn(&tracer.conns[i], n > 0 ? p[i].revents : 0);
+			serve_conn(&tracer.conns[i], p[i].revents);
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
 	}
 	listener.tid = 0;

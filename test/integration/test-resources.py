@@ -125,17 +125,44 @@ def test_no_null_device(k):
 
 @without_sanitizers  # sanitizers look for leaks in /proc
 def test_descriptors_run_out(k):
-    """A program that cannot open any more files continues to record."""
+    """
+    A program that cannot open any more files, as in a sandbox, continues to record, and to talk to
+    the daemon, although the kernel does not let it poll so many either.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
+    for i, most in enumerate((0, 1, 2)):
+        if i:
+            k.kymo("start", "s")
+        app = k.spawn("emit", "-w", "-n", N, "-p", i)
+        k.expect(app, "ready")
+        resource.prlimit(app.pid, resource.RLIMIT_NOFILE, (most, most))
+        k.kymo("enable-event", "-s", "s", f"other{i}:*")
+        k.let_go(app)
+        k.expect(app, f"records {N}")
+        pids = [a["pid"] for a in k.ask("list-events", brief=True)["applications"]]
+        equal(pids, [app.pid], f"programs that the daemon knows, {most} being the limit of descriptors")
+        equal(len(stop_and_check(k, trace, (i + 1) * N)), (i + 1) * N, f"events recorded with a limit of {most} descriptors")
+        k.let_go(app)
+        k.finish(app)
+
+
+@without_sanitizers
+def test_stopped_without_descriptors(k):
+    """Such a program heeds the session's end, also after it has received something else."""
+    k.start_daemon()
+    k.record("emit:*")
     app = k.spawn("emit", "-w", "-n", N)
     k.expect(app, "ready")
     resource.prlimit(app.pid, resource.RLIMIT_NOFILE, (0, 0))
+    k.kymo("enable-event", "-s", "s", "other:*")
+    k.kymo("stop", "s")
     k.let_go(app)
     k.expect(app, f"records {N}")
     k.let_go(app)
     k.finish(app)
-    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+    session = k.kymo_json("status", "s")["session"]
+    equal((session["recorded"], session["discarded"], session["in_buffers"]), (0, 0, 0), "events of a session that was stopped")
 
 
 @without_sanitizers
