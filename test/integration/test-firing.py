@@ -12,6 +12,8 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 
 import kymotest
@@ -273,6 +275,87 @@ def test_daemon_killed(k):
     wait_for(lambda: k.kymo_json("status", "s")["session"]["snapshots"] == 1, "the snapshot to be complete")
     check_hit(written.parents[4])
     check_exact(k, emitted)
+    k.let_go(app)
+    k.finish(app)
+
+
+FREEZE = 3072  # KY_SET_FREEZE in src/abi/ring.h; the first word there is the one that freezes
+
+
+def rings(k):
+    """Returns paths of the buffers of all sets that the daemon has."""
+    return [f"/proc/{k.daemon.pid}/fd/{n}" for n, link, _ in kymotest.descriptors(k.daemon.pid) if "kymo-rings" in link]
+
+
+def frozen(k):
+    return [os.pread(f.fileno(), 8, FREEZE) != bytes(8) for path in rings(k) for f in [open(path, "rb")]]
+
+
+def write_words(k, *words):
+    """Writes the first words there, as a program does."""
+    for path in rings(k):
+        with open(path, "r+b") as f:
+            os.pwrite(f.fileno(), struct.pack(f"={len(words)}Q", *words), FREEZE)
+
+
+FROZEN = 1 << 32 | 1  # by process 1, for trigger 0
+
+
+def check_ended_at_once(k, command):
+    """The session is stopped or paused after a trigger has fired, before a program reports it."""
+    k.start_daemon()
+    fly(k)
+    app = hits(k, "event", 1, AT, AT, hold=True)
+    emitted = int(app.stdout.readline())
+    k.kymo("add-trigger", "hit", "--when=event(hits:hit)", "--do=snapshot")
+    w = watch(k)
+    kymotest.stop(k.daemon.pid)
+    write_words(k, FROZEN, 1, 0, 1)  # enabled, not armed any more, recorded
+    with socket.socket(socket.AF_UNIX) as client, client.makefile("rb") as replies:
+        client.settimeout(kymotest.TIMEOUT)
+        client.connect(str(k.rundir / "control.sock"))
+        client.sendall(json.dumps({"command": command, "session": "s"}).encode() + b"\n")
+        k.daemon.send_signal(signal.SIGCONT)
+        check(json.loads(replies.readline())["ok"], command)
+    message(w, "fired")
+    message(w, "snapshot")
+    wait_for(lambda: not any(frozen(k)), "the buffers to be used again")
+    check_exact(k, emitted)
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_stopped_at_once(k):
+    check_ended_at_once(k, "stop")
+
+
+def test_paused_at_once(k):
+    check_ended_at_once(k, "pause")
+
+
+def test_frozen_for_none(k):
+    """
+    A thread fires the last trigger, and gets no processor until the trigger was removed: the buffer
+    that it then freezes is used again, also if the daemon was killed meanwhile.
+    """
+    k.start_daemon()
+    fly(k)
+    k.kymo("add-trigger", "hit", f"--when=event(hits:hit) && n == {AT}", "--do=snapshot")
+    app = k.spawn("hits", "event", 1, 4 * AT, 8 * AT, env={"KYMO_HITS_HOLD": "1"})
+    k.expect(app, "ready")
+    wait_for(lambda: rings(k), "buffers")
+    k.kymo("remove-trigger", "hit")
+    write_words(k, FROZEN)
+    check(frozen(k), "no buffer")
+    wait_for(lambda: not any(frozen(k)), "the buffers to be used again")
+    kymotest.stop(k.daemon.pid)
+    write_words(k, FROZEN)
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon()
+    wait_for(lambda: rings(k) and not any(frozen(k)), "the buffers to be used again by the successor")
+    k.let_go(app)
+    check_exact(k, int(app.stdout.readline()))
     k.let_go(app)
     k.finish(app)
 

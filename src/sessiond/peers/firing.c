@@ -190,6 +190,8 @@ static bool is_watched(const struct triggers *all)
 
 	if (all->session->state != SESSION_STARTED)
 		return false;
+	if (all->may_freeze)
+		return true;
 	ky_list_foreach (t, &all->list, node)
 		if (is_theirs(t))
 			return true;
@@ -407,22 +409,35 @@ static void arm_triggers(struct triggers *all)
 			for_each_set(all->session, arm_set, t);
 }
 
-/* Examines the session's sets: fires what applications have fired, arms what may fire again. */
-static void look_at_session(struct session *s)
+void firing_settle(struct session *s)
 {
 	struct triggers *all = &recording_of(s)->triggers;
 	struct trigger *t, *tmp;
 
-	if (!is_watched(all) || s->step == SESSION_CREATING)
-		return;
-	all->firing_ns = ky_loop_time_ns(&s->env->loop);
 	ky_list_foreach_safe (t, tmp, &all->list, node)
 		if (is_theirs(t))
 			look_at_trigger(t);
 	/* A thread that was late to freeze the set leaves that behind. */
 	if (!all->n_copying)
 		for_each_set(s, thaw_set, NULL);
+}
+
+/* Examines the session's sets: fires what applications have fired, arms what may fire again. */
+static void look_at_session(struct session *s)
+{
+	struct triggers *all = &recording_of(s)->triggers;
+
+	if (!is_watched(all) || s->step == SESSION_CREATING)
+		return;
+	all->firing_ns = ky_loop_time_ns(&s->env->loop);
+	firing_settle(s);
 	arm_triggers(all);
+}
+
+void firing_adopt(struct session *s)
+{
+	if (!s->abandoned && !is_watched(&recording_of(s)->triggers))
+		firing_settle(s);
 }
 
 void firing_look_all(struct env *e)
@@ -512,6 +527,7 @@ void firing_remove(struct trigger *t)
 
 	if (!is_theirs(t))
 		return;
+	recording_of(t->session)->triggers.may_freeze = true;
 	for_each_set(t->session, forget_set, t);
 	ky_list_foreach (c, &t->session->channels, node)
 		ky_list_foreach (set, &c->sets, node) {

@@ -54,6 +54,13 @@ void firing_timer(struct ky_timer *timer);
 void firing_arm_set(struct ring_set *set);
 /* Disarms a trigger that is freed next. */
 void firing_remove(struct trigger *t);
+/*
+ * Fires what applications have fired, and thaws sets that are frozen for no trigger. Called when no
+ * program records into the session any more.
+ */
+void firing_settle(struct session *s);
+/* Does the same for a predecessor's session, unless firing_watch() does, or it is to end. */
+void firing_adopt(struct session *s);
 /* Fires what applications have fired in any session, and arms what may fire again. */
 void firing_look_all(struct env *e);
 /*

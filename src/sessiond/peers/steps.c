@@ -9,6 +9,7 @@
 #include "sessiond/model/lost.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/backlog.h"
+#include "sessiond/peers/firing.h"
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/proc-state.h"
 #include "sessiond/peers/process.h"
@@ -213,6 +214,7 @@ static void adopt_session(struct session *s)
 		flush_consumer(s);
 	else
 		finish_step(s, 0, "");
+	firing_adopt(s);
 	triggers_session_state(s); /* the journal may name them before the state */
 	if (!s->abandoned)
 		session_notice(s, "the session daemon was started again: the session goes on");
@@ -522,9 +524,11 @@ static void step_passed(struct op *op, int status, const char *message)
 			       : "");
 		break;
 	case SESSION_PAUSING:
+		firing_settle(s);
 		finish_recording(s, finish_step);
 		break;
 	case SESSION_STOPPING:
+		firing_settle(s);
 		flush_consumer(s);
 		break;
 	case SESSION_FLUSHING:

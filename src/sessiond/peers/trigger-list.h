@@ -50,6 +50,7 @@ struct triggers {
 	struct ky_timer firing;
 	uint64_t firing_ns;	 /* of the last look at the words in the sets */
 	unsigned n_copying;	 /* snapshots that copy the frozen sets */
+	bool may_freeze;	 /* a thread that fired a trigger that was removed since */
 	uint64_t n_missed_spans; /* spans that were not measured, because there were too many */
 };
 
