@@ -77,7 +77,7 @@ static void check_session(struct check *c, const struct kymo_value *s)
 	check_losses(c, s);
 	if (kymo_value_bool(kymo_value_get(s, "no_journal")))
 		add_problem(c, CHECK_WARNING, s,
-			"would not survive the session daemon, as its journal could not be written: destroy it and create it again");
+			"would not survive the session daemon, as its journal cannot be written: 'kymo status' shows why");
 	if (cli_arg(c->cli, 0) && strcmp(state, "started") != 0)
 		add_problem(c, CHECK_WARNING, s, "is %s", state);
 }

@@ -597,9 +597,9 @@ static void continue_journal(struct session *s, const char *path, off_t end)
 	s->journal_bytes = (uint64_t)end;
 	if (s->journal_fd >= 0 && !ftruncate(s->journal_fd, end))
 		return;
-	session_notice(s,
-		"session '%s' would not survive the session daemon again: %s: %s: destroy the session and create it again",
-		s->name, path, strerror(errno));
+	s->journal_error = -errno;
+	ky_warning("session '%s': it would not survive the session daemon again: %s: %s", s->name,
+		path, strerror(errno));
 	s->journal_fd = ky_close(s->journal_fd);
 }
 
@@ -635,6 +635,19 @@ static int replay_session(struct env *e, const char *name)
 	return false;
 }
 
+/* A journal that was suspended when the predecessor ended; `entry`: its file. */
+static void lose_suspended(struct env *e, const char *entry)
+{
+	const char *name = entry + 1;
+
+	if (*entry != '.' || !ky_name_valid(name))
+		return;
+	unlink(journal_path_kept(e, name));
+	lost_add(e, e->uid, name,
+		"session '%s' is lost: its journal could not be written when the session daemon was killed; its consumer writes what the buffers hold, and ends",
+		name);
+}
+
 int journal_replay(struct env *e)
 {
 	DIR *dir = opendir(journal_path(e, ""));
@@ -648,6 +661,8 @@ int journal_replay(struct env *e)
 		if (ky_name_valid(entry->d_name)) {
 			ret = replay_session(e, entry->d_name);
 			n += ret > 0;
+		} else {
+			lose_suspended(e, entry->d_name);
 		}
 	e->users.unlimited = false;
 	closedir(dir);

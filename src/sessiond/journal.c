@@ -19,9 +19,12 @@
 #define COMPACT_MIN (32 << 10) /* bytes: a shorter journal is not worth it */
 #define JOURNAL_MAX                                                                                \
 	(256 << 20) /* bytes of one journal: more than what descriptions of all users take */
+#define REST_MAX (16u << 20) /* bytes that wait for room in one */
+#define RETRY_NS (500 * KY_NS_PER_MS)
 
 static struct env *env; /* the environment that the journal observes */
 static struct ky_job compacting;
+static struct ky_timer retry; /* while journals are suspended */
 static int *compact_error;    /* while a journal is being compacted; else NULL */
 static unsigned int left_out; /* values, when the line was begun (control/json.h) */
 
@@ -38,56 +41,184 @@ const char *journal_path(const struct env *e, const char *name)
 	return path;
 }
 
+const char *journal_path_kept(const struct env *e, const char *name)
+{
+	char hidden[NAME_MAX + 1];
+
+	snprintf(hidden, sizeof(hidden), ".%s", name);
+	return journal_path(e, hidden);
+}
+
 static void journal_close(struct session *s)
 {
 	s->journal_fd = ky_close(s->journal_fd);
+	s->journal_kept_fd = ky_close(s->journal_kept_fd);
 	s->journal_bytes = s->journal_compact_bytes = 0;
+	s->journal_suspended = false;
+	ky_buf_deinit(&s->journal_rest);
+	s->journal_rest = (struct ky_buf){0};
 }
 
 static void journal_end(struct session *s)
 {
-	if (s->journal_fd < 0)
-		return;
-	if (rundir_leads_to(journal_path(s->env, s->name), s->journal_fd))
-		unlink(journal_path(s->env, s->name));
+	const char *path = s->journal_suspended ? journal_path_kept(s->env, s->name)
+						: journal_path(s->env, s->name);
+	int fd = s->journal_suspended ? s->journal_kept_fd : s->journal_fd;
+
+	if (fd >= 0 && rundir_leads_to(path, fd))
+		unlink(path);
 	journal_close(s);
 }
 
-/* Writes the line as a whole. Returns 0, -EFBIG at JOURNAL_MAX, or -EIO. */
+/* A successor would not get all that it needs: it must not find the journal. */
+static void give_up_journal(struct session *s, int error)
+{
+	journal_end(s);
+	s->journal_error = error;
+	ky_warning("session '%s': it would not survive the session daemon: its journal ends: %s",
+		s->name, strerror(-error));
+}
+
+/* Keeps a line for later. */
+static void keep_line(struct session *s, struct json_object *line)
+{
+	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
+
+	s->journal_rest.max = REST_MAX;
+	ky_buf_puts(&s->journal_rest, text ? text : "");
+	ky_buf_puts(&s->journal_rest, "\n");
+	if (json_is_incomplete(&left_out) || !text)
+		give_up_journal(s, -ENOMEM);
+	else if (s->journal_rest.error)
+		give_up_journal(s, s->journal_rest.error == -ENOMEM ? -ENOMEM : -EFBIG);
+}
+
+/*
+ * The file system has no room, or fails. Hides the journal from a successor, because it lacks lines
+ * that take effect all the same, and keeps them until they can be written.
+ */
+static void suspend_journal(struct session *s, int error)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", journal_path(s->env, s->name));
+	if (s->journal_fd >= 0 && (!rundir_leads_to(path, s->journal_fd) ||
+					  rename(path, journal_path_kept(s->env, s->name)) < 0)) {
+		give_up_journal(s, error);
+		return;
+	}
+	s->journal_kept_fd = s->journal_fd;
+	s->journal_fd = -1;
+	s->journal_suspended = true;
+	s->journal_error = error;
+	ky_timer_set(&s->env->loop, &retry, RETRY_NS);
+	ky_warning("session '%s': it would not survive the session daemon: cannot write %s: %s",
+		s->name, path, strerror(-error));
+}
+
+static int open_journal(const char *path)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+	int fd = open(path, flags, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Writes all or nothing behind the first `at` bytes. Returns 0 or -errno. */
+static int append_all(int fd, uint64_t at, const char *text, size_t len)
+{
+	ssize_t n;
+	int ret;
+
+	if (ftruncate(fd, (off_t)at) < 0)
+		return -errno;
+	n = write(fd, text, len);
+	if (n == (ssize_t)len)
+		return 0;
+	ret = n < 0 ? -errno : -ENOSPC;
+	return ftruncate(fd, (off_t)at) < 0 ? -errno : ret;
+}
+
+/* Tries to write the lines that a suspended journal lacks. Returns 0 or -errno. */
+static int resume_journal(struct session *s)
+{
+	char kept[PATH_MAX];
+	int ret;
+
+	snprintf(kept, sizeof(kept), "%s", journal_path_kept(s->env, s->name));
+	mkdir(journal_path(s->env, ""), 0700);
+	if (s->journal_kept_fd < 0) {
+		s->journal_kept_fd = open_journal(kept);
+		if (s->journal_kept_fd < 0) {
+			ret = s->journal_kept_fd;
+			s->journal_kept_fd = -1;
+			return ret;
+		}
+	}
+	ret = append_all(
+		s->journal_kept_fd, s->journal_bytes, s->journal_rest.data, s->journal_rest.len);
+	if (!ret && rename(kept, journal_path(s->env, s->name)) < 0)
+		ret = -errno;
+	if (ret < 0)
+		return ret;
+	s->journal_bytes += s->journal_rest.len;
+	s->journal_fd = s->journal_kept_fd;
+	s->journal_kept_fd = -1;
+	s->journal_suspended = false;
+	s->journal_error = 0;
+	ky_buf_deinit(&s->journal_rest);
+	s->journal_rest = (struct ky_buf){0};
+	ky_info("session '%s': its journal is written again", s->name);
+	return 0;
+}
+
+static void run_retry(struct ky_timer *t)
+{
+	bool again = false;
+	struct session *s;
+
+	ky_list_foreach (s, &env->sessions, node)
+		again |= s->journal_suspended && resume_journal(s) < 0;
+	if (again)
+		ky_timer_set(&env->loop, t, RETRY_NS);
+}
+
+/* Writes the line as a whole. Returns 0, -EFBIG at JOURNAL_MAX, -ENOMEM, or another -errno. */
 static int write_line(struct session *s, struct json_object *line)
 {
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
 	struct iovec v[] = {{(void *)text, text ? strlen(text) : 0}, {(void *)"\n", 1}};
+	ssize_t n;
 
 	if (s->journal_bytes > JOURNAL_MAX)
 		return -EFBIG;
-	if (json_is_incomplete(&left_out) || !text ||
-		writev(s->journal_fd, v, 2) != (ssize_t)v[0].iov_len + 1)
-		return -EIO;
+	if (json_is_incomplete(&left_out) || !text)
+		return -ENOMEM;
+	n = writev(s->journal_fd, v, 2);
+	if (n != (ssize_t)v[0].iov_len + 1)
+		return n < 0 ? -errno : -ENOSPC;
 	s->journal_bytes += v[0].iov_len + 1;
 	return 0;
 }
 
-/* Appends the line and frees it. If the line cannot be written as a whole, ends the journal. */
+/* Appends the line and frees it; or keeps it for later, while it cannot be written as a whole. */
 static void append_line(struct session *s, struct json_object *line)
 {
 	int ret = s->journal_fd < 0 ? 0 : write_line(s, line);
 
-	json_object_put(line);
 	if (s->journal_bytes > 2 * KY_MAX(s->journal_compact_bytes, (uint64_t)COMPACT_MIN))
 		ky_job_add_next(&s->env->loop, &compacting);
-	if (!ret)
-		return;
-	journal_end(s);
-	if (compact_error)
+	if (ret && compact_error) {
+		journal_close(s);
 		*compact_error = ret;
-	else
-		session_notice(s,
-			"session '%s' would not survive the session daemon: its journal in %s/" KY_RUN_SESSIONS
-			" %s destroy the session and create it again",
-			s->name, s->env->run->path,
-			ret == -EFBIG ? "is as large as it may be:"
-				      : "cannot be written: free some space there, then");
+	} else if (ret == -EFBIG || ret == -ENOMEM) {
+		give_up_journal(s, ret);
+	} else if (ret) {
+		suspend_journal(s, ret);
+	}
+	if (s->journal_suspended)
+		keep_line(s, line);
+	json_object_put(line);
 }
 
 static void add_number(struct json_object *o, const char *name, uint64_t value)
@@ -171,17 +302,15 @@ static void journal_consumer(struct session *s)
 
 static void journal_begin(struct session *s)
 {
-	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+	int fd;
 
 	if (s->env->bound)
 		return;
 	mkdir(journal_path(s->env, ""), 0700);
-	s->journal_fd = open(journal_path(s->env, s->name), flags, 0600);
-	if (s->journal_fd < 0) {
-		session_notice(s, "session '%s' would not survive the session daemon: %s: %s",
-			s->name, journal_path(s->env, s->name), strerror(errno));
-		return;
-	}
+	fd = open_journal(journal_path(s->env, s->name));
+	s->journal_fd = KY_MAX(fd, -1);
+	if (fd < 0)
+		suspend_journal(s, fd);
 	write_session(s);
 	journal_consumer(s);
 }
@@ -624,7 +753,6 @@ static int write_compact(struct session *s, const char *old_path)
  */
 static void compact_journal(struct session *s)
 {
-	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
 	uint64_t old_bytes = s->journal_bytes;
 	int old_fd = s->journal_fd, ret;
 	char path[PATH_MAX], next[PATH_MAX];
@@ -632,9 +760,9 @@ static void compact_journal(struct session *s)
 
 	snprintf(path, sizeof(path), "%s", journal_path(s->env, s->name));
 	snprintf(next, sizeof(next), "%s" NEXT, journal_path(s->env, ""));
-	s->journal_fd = open(next, flags, 0600);
+	s->journal_fd = open_journal(next);
 	s->journal_bytes = 0;
-	ret = s->journal_fd < 0 ? -errno : write_compact(s, path);
+	ret = s->journal_fd < 0 ? s->journal_fd : write_compact(s, path);
 	if (!ret && (fstat(s->journal_fd, &st) < 0 || !rundir_leads_to(path, old_fd) ||
 			    rename(next, path) < 0))
 		ret = -EIO;
@@ -698,5 +826,6 @@ void journal_init(struct env *e)
 {
 	env = e;
 	ky_job_init(&compacting, run_compacting);
+	ky_timer_init(&retry, run_retry);
 	ky_list_append(&e->observers, &journal.node);
 }

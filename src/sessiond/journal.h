@@ -34,5 +34,10 @@ extern const char *const journal_states[JOURNAL_STATES];
  * buffer.
  */
 const char *journal_path(const struct env *e, const char *name);
+/*
+ * Returns the path of a session's journal while it is suspended, in the same buffer: some lines
+ * could not be written to it, and no successor may use it.
+ */
+const char *journal_path_kept(const struct env *e, const char *name);
 
 #endif

@@ -6,6 +6,8 @@ identifiers, buffers and programs (docs/recovery.md).
 """
 
 import ctypes
+import errno
+import itertools
 import json
 import os
 import pathlib
@@ -55,6 +57,66 @@ def state(k, session="s"):
 
 def consumers(k):
     return [p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p)]
+
+
+def start_with_faulty_rundir(k):
+    fault = k.top / "fault"
+    env = {"LD_PRELOAD": str(kymotest.APPS / "faulty-disk.so"), "DISK_UNDER": str(k.rundir / "sessions"), "DISK_FAULT": str(fault)}
+    k.start_daemon(env=env)
+    return fault
+
+
+def test_no_room_for_a_while(k):
+    """
+    The run directory is full for a while: the session's journal lacks lines, and has them again
+    when there is room, so that the session outlives its daemon.
+    """
+    fault = start_with_faulty_rundir(k)
+    journal = k.rundir / "sessions" / "s"
+    trace = k.record("emit:*", channel=("--buffers=process",))
+    run = lambda: k.app("emit", "-p", next(numbers), "-n", 100)
+    numbers = itertools.count()
+    run()
+    for error, is_short in ((errno.ENOSPC, 0), (errno.ENOSPC, 1), (errno.EIO, 0)):
+        fault.write_text(f"{error} 1 {is_short}")
+        run()
+        k.kymo("disable-event", "-s", "s", f"none{error}:*", status=None)
+        said = str(k.ask("status", session="s"))
+        check("'no_journal': True" in said and f"cannot be written: {os.strerror(error)}" in said and "it is tried again" in said, said)
+        check(not journal.exists(), "a successor would find a journal that lacks lines")
+        run()
+        fault.unlink()
+        wait_for(journal.exists, "the journal to be written again")
+        check("no_journal" not in str(k.ask("status", session="s")), "status after that")
+        run()
+        before = state(k)
+        kill_daemon(k)
+        fault = start_with_faulty_rundir(k)
+        equal(state(k), before, "what the successor knows of the session")
+        run()
+    k.kymo("stop", "s")
+    n = next(numbers)
+    equal(len(check_values(kymotest.check_counts(k, trace, 100 * n))), 100 * n, "events, none being discarded")
+    fault.write_text(f"{errno.ENOSPC} 1 0")
+    k.kymo("start", "s")
+    k.kymo("destroy", "s")
+    equal(os.listdir(k.rundir / "sessions"), [], "journals of sessions that were destroyed")
+
+
+def test_killed_without_room(k):
+    """The daemon is killed while the run directory is full: its successor says what was lost."""
+    fault = start_with_faulty_rundir(k)
+    trace = k.record("emit:*")
+    fault.write_text(f"{errno.ENOSPC} 1 0")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    restart(k)
+    said = k.kymo("list").stdout
+    check("session 's' is lost: its journal could not be written" in said, said)
+    equal(os.listdir(k.rundir / "sessions"), [], "journals")
+    wait_for(lambda: not consumers(k), "the consumer to complete the trace")
+    equal(len(check_values(read_trace(trace)[0])), 100, "events")
+    k.record("emit:*", session="s2")
 
 
 def test_programs_go_on(k):

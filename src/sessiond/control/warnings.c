@@ -10,6 +10,7 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/rundir.h"
 
 #define NAMES_MAX 5 /* of programs, in one warning */
 
@@ -218,6 +219,20 @@ static void warn_of_gaps(struct json_object *list, const struct session *s)
 	ky_buf_deinit(&gaps);
 }
 
+static void warn_of_journal(struct json_object *list, const struct session *s)
+{
+	if (s->journal_fd >= 0 || s->env->bound)
+		return;
+	add_warning(list,
+		"session '%s' would not survive the session daemon: its journal in %s cannot be written: %s%s",
+		s->name, rundir_path(s->env->run, KY_RUN_SESSIONS),
+		s->journal_error ? strerror(-s->journal_error) : "it has ended",
+		!s->journal_suspended ? ": destroy the session and create it again"
+		: s->journal_error == -ENOSPC || s->journal_error == -EDQUOT
+			? ": free some space there; it is tried again"
+			: ": it is tried again");
+}
+
 struct json_object *report_warnings(const struct session *s, bool losses)
 {
 	struct json_object *list = json_object_new_array();
@@ -230,6 +245,7 @@ struct json_object *report_warnings(const struct session *s, bool losses)
 	conflicts_report(s, losses ? CONFLICTS_ALL : CONFLICTS_RECORDED, json_append_text, list);
 	ky_list_foreach (n, &s->notices, node)
 		add_warning(list, "%s", n->text);
+	warn_of_journal(list, s);
 	if (s->n_notices_lost)
 		add_warning(list, "%u more warnings were left out", s->n_notices_lost);
 	if (losses)

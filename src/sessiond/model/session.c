@@ -158,7 +158,7 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 	s->uid = spec->uid;
 	s->gid = spec->gid;
 	s->bound = spec->bound;
-	s->journal_fd = s->shm_fd = -1;
+	s->journal_fd = s->journal_kept_fd = s->shm_fd = -1;
 	s->all_uids = e->uid == 0;
 	ky_list_init(&s->node);
 	ky_list_init(&s->channels);

@@ -92,6 +92,11 @@ struct session {
 	int journal_fd; /* -1: it will not survive the daemon */
 	/* bytes in the journal now, and after it was compacted last */
 	uint64_t journal_bytes, journal_compact_bytes;
+	int journal_error; /* why it would not survive the daemon: -errno; 0: another reason */
+	/* While the journal is suspended (journal.c), its file, or -1, and the lines it lacks. */
+	bool journal_suspended;
+	int journal_kept_fd;
+	struct ky_buf journal_rest;
 	struct samples *samples; /* kernel/samples.h; NULL: none */
 	char *error;		 /* what is wrong with the recording; NULL: nothing */
 };

@@ -125,6 +125,24 @@ EXPORT ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 	return in_part ? REAL(pwrite)(fd, p, n / 2, at) : -1;
 }
 
+EXPORT ssize_t write(int fd, const void *p, size_t n)
+{
+	bool in_part = false;
+
+	if (!fails("write", fd, &in_part))
+		return syscall(SYS_write, fd, p, n);
+	return in_part ? syscall(SYS_write, fd, p, n / 2) : -1;
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
+{
+	bool in_part = false;
+
+	if (!fails("writev", fd, &in_part))
+		return syscall(SYS_writev, fd, v, n);
+	return in_part ? syscall(SYS_write, fd, v[0].iov_base, v[0].iov_len - 1) : -1;
+}
+
 EXPORT int ftruncate(int fd, off_t size)
 {
 	struct fault f;
