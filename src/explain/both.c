@@ -153,11 +153,12 @@ static void try_more(struct bits *b, uint16_t bits, size_t from, size_t n)
 static void put_predicate(struct ky_buf *b, const struct ky_search *w, const struct ky_predicate *p)
 {
 	const struct ky_column c = {.key = w->x->keys.v[p->key]};
+	bool is_caller = c.key.kind == KY_TRAIT_CALLER;
 
 	ky_column_put(b, w, &c);
 	switch (p->kind) {
 	case KY_HAS_VALUE:
-		ky_buf_puts(b, " = ");
+		ky_buf_puts(b, is_caller ? "called in " : " = ");
 		ky_column_put_fact(b, w, &c, &p->fact);
 		break;
 	case KY_HAS_AT_LEAST:

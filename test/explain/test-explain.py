@@ -2453,6 +2453,23 @@ def test_process():
     check(new_trace(p.events), "only in process 303 (job)")
 
 
+def test_caller_and_field():
+    """Two properties together, of which one is the span around."""
+    p = Program(490, n=500, threads=0)
+    for k in range(2):
+        p.at, p.cpu, p.thread = 10**6 + k * 77, k, (300 + k, 300, "web")
+        for i in range(500):
+            caller, plan = p.r.choice(["web:page", "job:import"]), p.r.choice(["free", "pro", "all"])
+            p.begin(caller)
+            p.spend(10)
+            p.begin("shop:checkout", plan=plan)
+            p.spend(700 if (caller, plan) == ("job:import", "free") else 50)
+            p.end("shop:checkout")
+            p.end(caller)
+            p.spend(50)
+    check(new_trace(p.events), " — when plan = \"free\" and called in job:import (")
+
+
 def test_processor():
     """A processor that takes far longer is a reason; one that is hardly slower is not."""
     def work(p, i, f, factor):
