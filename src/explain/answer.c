@@ -124,10 +124,12 @@ static bool is_of_some(const struct ky_finding *f)
 }
 
 /* With the best condition; and company, which is more of a reason than a position. */
-static void put_clause(struct ky_buf *b, const struct ky_finding *f)
+static void put_clause(struct ky_buf *b, const struct ky_explanation *e, const struct ky_finding *f)
 {
 	const struct ky_condition *best = f->conditions.n ? f->conditions.v : NULL;
-	bool is_limit = best && best->explained < ALWAYS && ky_condition_is_limit(best);
+	/* Of two traces, instances with the property were shorter in the other one. */
+	bool is_limit = best && !e->sources[1] && best->explained < ALWAYS &&
+			ky_condition_is_limit(best);
 
 	ky_buf_puts(b, f->clause);
 	if (!best || best->is_evidence)
@@ -190,17 +192,17 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 
 	put_is_slow(b, e);
 	ky_buf_puts(b, " because ");
-	put_clause(b, top[0]);
+	put_clause(b, e, top[0]);
 	ky_buf_printf(b, " (%.0f %% of the extra time)", share_percent(e->c->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
 		ky_buf_puts(b, ", and because ");
-		put_clause(b, top[i]);
+		put_clause(b, e, top[i]);
 		ky_buf_printf(b, " (%.0f %%)", share_percent(e->c->part * top[i]->share));
 	}
 	if (e->c->slowest) {
 		n = ky_answer_find_top(e->c->slowest, slowest);
 		ky_buf_printf(b, "; the slowest %.0f, because ", e->c->slowest->group->n_all_slow);
-		put_clause(b, slowest[0]);
+		put_clause(b, e, slowest[0]);
 	}
 	if (ky_answer_extra_load(e->c->chosen) >= KY_MIN_NET_LOAD * e->c->chosen->extra_ns)
 		put_load(b, e);
@@ -264,7 +266,7 @@ static void put_partial(struct ky_buf *b, const struct ky_explanation *e,
 	ky_buf_puts(b, " in part because ");
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(b, i ? ", and because " : "");
-		put_clause(b, v[i]);
+		put_clause(b, e, v[i]);
 		ky_buf_printf(b, " (%.0f %%%s)", share_percent(e->c->part * v[i]->share),
 			i ? "" : " of the extra time");
 	}
@@ -363,7 +365,7 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_printf(
 			b, "; for %.0f %% of it: ", share_percent(e->c->part * top[i]->share));
-		put_clause(b, top[i]);
+		put_clause(b, e, top[i]);
 	}
 }
 
