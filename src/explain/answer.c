@@ -130,6 +130,7 @@ static void put_clause(struct ky_buf *b, const struct ky_explanation *e, const s
 	/* Of two traces, instances with the property were shorter in the other one. */
 	bool is_limit = best && !e->sources[1] && best->explained < ALWAYS &&
 			ky_condition_is_limit(best);
+	bool says_only = best && !strncmp(best->text, "only ", 5);
 
 	ky_buf_puts(b, f->clause);
 	if (!best || best->is_evidence)
@@ -143,7 +144,10 @@ static void put_clause(struct ky_buf *b, const struct ky_explanation *e, const s
 			return;
 		}
 	}
-	put_brief(b, best, is_of_some(f) ? " — mostly " : is_limit ? " — only " : " — ");
+	put_brief(b, best,
+		is_of_some(f)		 ? " — mostly "
+		: is_limit && !says_only ? " — only "
+					 : " — ");
 	if (f->other.text)
 		put_brief(b, &f->other, ", or ");
 	ky_buf_puts(b, is_limit ? ", not always" : "");

@@ -17,7 +17,8 @@
 static bool is_known_before(const struct ky_column *c)
 {
 	return c->key.kind <= KY_TRAIT_COUNTER || c->key.kind == KY_TRAIT_CONTEXT ||
-	       c->key.kind == KY_TRAIT_CALLER || c->key.kind == KY_TRAIT_CALL;
+	       c->key.kind == KY_TRAIT_HOST || c->key.kind == KY_TRAIT_CALLER ||
+	       c->key.kind == KY_TRAIT_CALL;
 }
 
 void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p,

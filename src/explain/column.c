@@ -202,6 +202,7 @@ static int rank_of(const struct ky_column *c)
 	case KY_TRAIT_BEFORE:
 	case KY_TRAIT_BEFORE_OF_THREAD:
 	case KY_TRAIT_CONTEXT:
+	case KY_TRAIT_HOST:
 	case KY_TRAIT_THREAD:
 	case KY_TRAIT_PROCESS:
 	case KY_TRAIT_CALLER:
@@ -230,9 +231,10 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 							  : 1,
 		.rank = rank_of(c),
 		.is_order = ky_trait_is_of_order(c->key.kind),
-		.about = is_thread		       ? KY_ABOUT_THREAD
-			 : c->key.kind == KY_TRAIT_CPU ? KY_ABOUT_CPU
-						       : KY_ABOUT_FIELD};
+		.about = is_thread			? KY_ABOUT_THREAD
+			 : c->key.kind == KY_TRAIT_HOST ? KY_ABOUT_HOST
+			 : c->key.kind == KY_TRAIT_CPU	? KY_ABOUT_CPU
+							: KY_ABOUT_FIELD};
 }
 
 double ky_column_combine(const struct ky_column *c, double number, double other)
@@ -302,13 +304,14 @@ bool ky_column_is_cut(const struct ky_fact *f)
 void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
 	const struct ky_fact *f)
 {
-	char text[KY_TEXTS_LENGTH + 64];
-
 	if (c->key.kind == KY_TRAIT_THREAD)
-		ky_buf_puts(b, ky_words_thread(w->x, text, sizeof(text), (uint32_t)f->number));
+		ky_words_put_thread(b, w->x, (uint32_t)f->number);
 	else if (c->key.kind == KY_TRAIT_PROCESS)
 		ky_words_put_process(b, w->x, (uint32_t)f->number);
-	else if (f->type == KY_FACT_TEXT && c->key.kind == KY_TRAIT_CALLER)
+	else if (c->key.kind == KY_TRAIT_CPU)
+		ky_words_put_processor(b, w->x, f->number);
+	else if (f->type == KY_FACT_TEXT &&
+		 (c->key.kind == KY_TRAIT_CALLER || c->key.kind == KY_TRAIT_HOST))
 		ky_buf_puts(b, ky_texts_get(&w->x->names, f->text));
 	else if (f->type == KY_FACT_TEXT)
 		put_text(b, ky_texts_get(&w->x->names, f->text),

@@ -286,11 +286,11 @@ static uint32_t thread_of(const struct ky_explain *x, uint32_t name)
 static void put_company(
 	struct ky_buf *b, const struct ky_explain *x, uint32_t thread, uint32_t name)
 {
-	char text[KY_TEXTS_LENGTH + 64] = "another thread";
-
 	if (thread != UINT32_MAX)
-		ky_words_thread(x, text, sizeof(text), thread);
-	ky_buf_printf(b, "%s is in %s", text, ky_texts_get(&x->names, name));
+		ky_words_put_thread(b, x, thread);
+	else
+		ky_buf_puts(b, "another thread");
+	ky_buf_printf(b, " is in %s", ky_texts_get(&x->names, name));
 }
 
 /* Whether the span, whose name this is, runs for half of the time. */

@@ -207,12 +207,32 @@ static bool is_other_call(const struct ky_search *w, const struct ky_trait_key *
 	return false;
 }
 
-/* Two runs have other threads, processes and processors, and meet values at other times. */
-static bool is_of_one_run(const struct ky_trait_key *key)
+/* Whether an affected and a typical instance have the same text. */
+static bool is_in_both(const struct ky_search *w, uint32_t key)
 {
-	return (key->kind >= KY_TRAIT_CONTEXT && key->kind <= KY_TRAIT_CPU) ||
-	       key->kind == KY_TRAIT_NEW || key->kind == KY_TRAIT_NEW_OF_THREAD ||
-	       ky_trait_is_pause(key->kind);
+	const struct ky_fact *a = ky_instance_fact(w->f->affected.v[0], key);
+
+	for (size_t i = 0; a && i < w->d->group->n_typical; i++) {
+		const struct ky_fact *t = ky_instance_fact(w->d->group->typical[i], key);
+
+		if (t && !ky_fact_compare(a, t))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Two runs have other threads, processes and processors, and meet values at other times. They may
+ * be of the same hosts.
+ */
+static bool is_of_one_run(const struct ky_search *w, uint32_t key)
+{
+	enum ky_trait_kind kind = w->x->keys.v[key].kind;
+
+	if (kind == KY_TRAIT_HOST)
+		return !is_in_both(w, key);
+	return (kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU) || kind == KY_TRAIT_NEW ||
+	       kind == KY_TRAIT_NEW_OF_THREAD || ky_trait_is_pause(kind);
 }
 
 /* Part of the instances in which the property is, or is not, so. */
@@ -247,7 +267,7 @@ static int test_fields(struct ky_search *w)
 		enum ky_trait_kind kind = w->x->keys.v[key].kind;
 		int r;
 
-		if (is_of_two_traces(w) && is_of_one_run(&w->x->keys.v[key]))
+		if (is_of_two_traces(w) && is_of_one_run(w, key))
 			continue;
 		/* A span that comes more often is a finding of its own. */
 		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]) &&
@@ -297,6 +317,9 @@ static int compare_conditions(const void *a, const void *b)
 		return x->is_order - y->is_order;
 	if (x->is_other != y->is_other)
 		return x->is_other - y->is_other;
+	/* A process with slow instances alone on its host says no more than the host. */
+	if ((x->about == KY_ABOUT_HOST) != (y->about == KY_ABOUT_HOST))
+		return x->about == KY_ABOUT_HOST ? -1 : 1;
 	if (x->explained != y->explained)
 		return x->explained > y->explained ? -1 : 1;
 	ex = round(x->by_means * 10);

@@ -190,8 +190,10 @@ void ky_condition_deinit(struct ky_condition *c)
 
 bool ky_condition_is_limit(const struct ky_condition *c)
 {
-	return c->about == KY_ABOUT_FIELD && !c->rank && !c->is_order && c->part >= NEARLY_ALL &&
-	       c->contrast >= MOST_MORE;
+	bool is_known_before = (c->about == KY_ABOUT_FIELD && !c->rank) ||
+			       c->about == KY_ABOUT_HOST;
+
+	return is_known_before && !c->is_order && c->part >= NEARLY_ALL && c->contrast >= MOST_MORE;
 }
 
 static struct ky_finding *free_finding(struct ky_finding *f)

@@ -49,6 +49,7 @@ struct ky_condition {
 	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: pattern of times */
 	enum {
 		KY_ABOUT_FIELD,
+		KY_ABOUT_HOST,
 		KY_ABOUT_THREAD, /* or process */
 		KY_ABOUT_CPU,	 /* evidence only: others may use it */
 		KY_ABOUT_COMPANY,

@@ -179,6 +179,15 @@ uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key)
 	return k->number;
 }
 
+bool ky_explain_has_hosts(const struct ky_explain *x)
+{
+	for (size_t i = 1; i < x->threads.n; i++) {
+		if (x->threads.v[i]->host != x->threads.v[0]->host)
+			return true;
+	}
+	return false;
+}
+
 bool ky_explain_has_single_threads(const struct ky_explain *x)
 {
 	size_t n = 0;

@@ -106,9 +106,10 @@ enum ky_trait_kind {
 	/* Nanoseconds since the instance before with that value in its process; INT64_MAX: none. */
 	KY_TRAIT_AGE,
 	KY_TRAIT_CONTEXT, /* context of its begin */
+	KY_TRAIT_HOST,	  /* a name */
 	KY_TRAIT_THREAD,
 	KY_TRAIT_PROCESS,
-	KY_TRAIT_CPU,
+	KY_TRAIT_CPU,	   /* ky_explain_processor() */
 	KY_TRAIT_CALLER,   /* the span around it */
 	KY_TRAIT_PAUSE,	   /* nanoseconds since the instance before in its thread */
 	KY_TRAIT_CALL,	   /* field of the begin of the longest span of that name inside */
@@ -315,6 +316,13 @@ static inline const struct ky_component *ky_component_of(
 uint32_t ky_explain_thread(
 	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid);
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
+/* A processor as a number: two hosts may have the same ones. */
+static inline int64_t ky_explain_processor(uint32_t host, int64_t cpu)
+{
+	return (int64_t)((uint64_t)host << 32 | (uint32_t)cpu);
+}
+/* Whether threads of several hosts were recorded: then their numbers alone name none. */
+bool ky_explain_has_hosts(const struct ky_explain *x);
 /* Whether several processes have instances, each in one thread alone. */
 bool ky_explain_has_single_threads(const struct ky_explain *x);
 void ky_explain_deinit(struct ky_explain *x);

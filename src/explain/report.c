@@ -352,6 +352,8 @@ static void put_who_array(struct ky_buf *b, const struct ky_explain *x, const st
 
 		ky_buf_printf(b, "%s{\"tid\": %" PRId64 ", \"name\": ", i ? ", " : "", t->tid);
 		put_string(b, ky_texts_get(&x->names, t->name));
+		ky_buf_puts(b, ", \"host\": ");
+		put_string(b, ky_texts_get(&x->names, t->host));
 		ky_buf_puts(b, ", \"span\": ");
 		put_string(b, ky_texts_get(&x->names, c.v.v[i].span));
 		ky_buf_printf(b, ", \"ns\": %" PRId64 "}", c.v.v[i].ns);

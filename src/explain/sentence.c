@@ -350,11 +350,9 @@ static struct who find_who(const struct ky_explain *x, const struct ky_culprits 
 
 static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
 {
-	char text[KY_TEXTS_LENGTH + 64];
-
 	if (!w->is_several) {
 		ky_buf_puts(b, ky_explain_is_tracer(x, w->thread) ? "the tracer's " : "");
-		ky_buf_puts(b, ky_words_thread(x, text, sizeof(text), w->thread));
+		ky_words_put_thread(b, x, w->thread);
 		return;
 	}
 	ky_buf_printf(b, "%zu other threads in turn", w->n);
@@ -413,10 +411,8 @@ static int add_chain(struct ky_explain *x, struct ky_finding *f, const struct ky
 static void put_holder(
 	struct ky_buf *b, const struct ky_explain *x, const struct ky_culprit *c, const char *held)
 {
-	char text[KY_TEXTS_LENGTH + 64];
-
-	ky_buf_printf(b, "%s%s in %s", ky_words_thread(x, text, sizeof(text), c->thread), held,
-		name_of(x, c->span));
+	ky_words_put_thread(b, x, c->thread);
+	ky_buf_printf(b, "%s in %s", held, name_of(x, c->span));
 }
 
 static void say_lock(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,

@@ -91,6 +91,15 @@ static struct ky_fact number_fact(int64_t number)
 	return (struct ky_fact){KY_FACT_INT, .number = number};
 }
 
+static void add_host(struct ky_account *a, struct ky_instance *i, uint32_t host)
+{
+	struct ky_trait_key key = {KY_TRAIT_HOST, 0, ky_texts_add(&a->x->names, "host", 4)};
+	const char *name = ky_texts_get(&a->x->names, host);
+
+	ky_traits_add_fact(a, i, key,
+		(struct ky_fact){KY_FACT_TEXT, .text = host, .length = (uint32_t)strlen(name)});
+}
+
 void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 	const struct ky_source_event *e, const struct ky_timeline *t)
 {
@@ -105,8 +114,10 @@ void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 		ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_PROCESS, 0, 0},
 			number_fact(thread->process));
 	if (cpu >= 0)
-		ky_traits_add_fact(
-			a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0}, number_fact(cpu));
+		ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0},
+			number_fact(ky_explain_processor(e->host, cpu)));
+	if (e->host)
+		add_host(a, i, e->host);
 	if (i->pause_ns >= 0)
 		ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_PAUSE, 0, 0},
 			number_fact(i->pause_ns));

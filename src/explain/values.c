@@ -401,11 +401,12 @@ static void put_place(
 static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const struct picked *p, double chance, double explained, double by_means)
 {
-	static const char *const words[] = {[KY_TRAIT_THREAD] = "only in ",
+	static const char *const words[] = {[KY_TRAIT_HOST] = "only on host ",
+		[KY_TRAIT_THREAD] = "only in ",
 		[KY_TRAIT_PROCESS] = "only in process ",
 		[KY_TRAIT_CPU] = "only on processor ",
 		[KY_TRAIT_CALLER] = "when called in "};
-	bool is_own = c->key.kind >= KY_TRAIT_THREAD && c->key.kind <= KY_TRAIT_CALLER;
+	bool is_own = c->key.kind >= KY_TRAIT_HOST && c->key.kind <= KY_TRAIT_CALLER;
 	bool is_presence = ky_column_is_presence(&c->key);
 	bool is_place = c->key.kind >= KY_TRAIT_FIRST && c->key.kind < KY_TRAIT_CONTEXT;
 	struct ky_condition condition = ky_column_condition(c, chance, explained);

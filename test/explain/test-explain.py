@@ -2453,6 +2453,53 @@ def test_process():
     check(new_trace(p.events), "only in process 303 (job)")
 
 
+def of_hosts(seed, hosts, change, n=150):
+    """The traces of several hosts, with the same numbers of threads, processes and processors."""
+    path = tempfile.mkdtemp(dir=TOP)
+    for h in hosts:
+        p = Program(seed + h, n=n, threads=0)
+        for k in range(2):
+            p.at, p.cpu, p.thread = 10**6 + k * 77 + h, k, (300 + k, 300, "web")
+            for i in range(n):
+                p.cpu = p.r.randrange(4) if p.r.random() < .3 else p.cpu
+                p.begin("shop:checkout", order=i)
+                p.spend(60)
+                change(p, h)
+                p.end("shop:checkout")
+                p.spend(100)
+        traces.write(os.path.join(path, "web-%d" % h), p.events, host="web-%d" % h)
+    return path
+
+
+def test_host():
+    """Threads, processes and processors of several hosts have the same numbers: hosts name them."""
+    check(of_hosts(400, range(5), lambda p, h: p.spend(600 if h == 3 else 30)), " — only on host web-3 (")
+    # Only some are slow there, and the host is not the whole reason.
+    check(of_hosts(410, range(5), lambda p, h: p.spend(900 if h == 2 and p.r.random() < .4 else 30)),
+          " — only on host web-2, not always (")
+    check(of_hosts(420, range(4), lambda p, h: p.spend(600 if h == 1 and p.cpu == 3 else 30), n=400),
+          " — only on processor 3 on web-1 (")
+    check(of_hosts(430, range(4), lambda p, h: p.spend(600 if h == 1 and p.thread[0] == 301 else 30)),
+          " — only in thread 301 (web) on web-1 (")
+    usual = of_hosts(440, range(5), lambda p, h: p.spend(30))
+    first = kymo("explain", of_hosts(450, range(5), lambda p, h: p.spend(300 if h == 4 else 30)), "--span=shop:checkout",
+                 "--against=" + usual).splitlines()[0]
+    assert "slower in its slowest 25 % because " in first and " — only on host web-4 (" in first, first
+    # All instances are on a host that the other trace does not have: that says nothing.
+    first = kymo("explain", of_hosts(460, [9], lambda p, h: p.spend(300)), "--span=shop:checkout",
+                 "--against=" + usual).splitlines()[0]
+    assert " instead of " in first and "host" not in first, first
+
+
+def test_host_of_lock():
+    """A thread of a trace of several hosts is named with its host."""
+    path = of_hosts(480, range(2), lambda p, h: p.spend(30), n=20)
+    shutil.copytree(Flusher(13).make_lock(), os.path.join(path, "web-7"))
+    check(path, "which thread 900 (flusher) on made-up held in log:flush")
+    out = explain(path, "shop:checkout")
+    assert out["findings"][0]["who"][0]["host"] == "made-up", out["findings"]
+
+
 def test_caller_and_field():
     """Two properties together, of which one is the span around."""
     p = Program(490, n=500, threads=0)

@@ -79,7 +79,7 @@ class Packer:
         return self.head.pack(self.number, event.ns) + thread + self.fields(*event.fields.values())
 
 
-def write(path, events, packet=4096, lost=()):
+def write(path, events, packet=4096, lost=(), host="made-up"):
     """lost: (ns, cpu, n): n discarded events, counted from the packet that ends at ns or later."""
     os.makedirs(path)
     classes, files = {}, {}
@@ -95,7 +95,7 @@ def write(path, events, packet=4096, lost=()):
             threads[e.thread] = struct.pack("<II", *e.thread[:2]) + packed(e.thread[2])
         files.setdefault((stream, e.cpu), []).append((e.ns, packers[key].pack(e, threads[e.thread])))
     with open(os.path.join(path, "metadata"), "w") as f:
-        f.write(HEAD + STREAM % (0, USER) + STREAM % (1, ""))
+        f.write(HEAD.replace("made-up", host) + STREAM % (0, USER) + STREAM % (1, ""))
         for (stream, name, fields), number in classes.items():
             f.write('event { name = "%s"; id = %d; stream_id = %d; fields := struct { %s }; };\n' % (
                 name, number, stream, " ".join(declare(t, k) for k, t in fields)))
