@@ -352,42 +352,63 @@ static int compare_ends(const void *a, const void *b)
 	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* Distances between the ends of affected instances; those that follow at once are one. */
-static size_t pauses(struct work *w, double length, double *ret)
+#define MIN_GROUPS 6 /* of affected instances */
+#define APART	   4 /* the shortest time between groups, by the longest one within a group */
+
+/*
+ * The time within which affected instances belong together: something that comes now and then slows
+ * all that meet it. The times from each one to the next are then short or long, but not between;
+ * otherwise 0. length: of an instance, on average; shorter times are all alike.
+ */
+static double find_near(struct work *w, struct ky_instance *const *v, size_t n, double length)
 {
-	size_t n = w->f->affected.n, k = 0;
-	struct ky_instance **v = new_array(w, n, sizeof(*v));
+	double *gaps = new_array(w, n, sizeof(*gaps)), near = 0, ratio = APART;
+	int64_t last = 0;
+
+	for (size_t i = 0; gaps && i < n; i++) {
+		if (i)
+			gaps[i - 1] = KY_MAX((double)(v[i]->begin_ns - last), length);
+		last = KY_MAX(last, v[i]->end_ns);
+	}
+	if (gaps && n)
+		ky_stats_sort(gaps, n - 1);
+	for (size_t i = 1; gaps && i + MIN_GROUPS <= n; i++) {
+		if (gaps[i] <= ratio * gaps[i - 1])
+			continue;
+		ratio = gaps[i] / gaps[i - 1];
+		near = gaps[i - 1];
+	}
+	free(gaps);
+	return near;
+}
+
+/* Distances between the ends of affected instances; those that follow so soon are one. */
+static size_t find_distances(struct ky_instance *const *v, size_t n, double near, double *ret)
+{
 	int64_t first = 0, last = 0;
+	size_t k = 0;
 
-	if (!v)
-		return 0;
-	memcpy(v, w->f->affected.v, n * sizeof(*v));
-	qsort(v, n, sizeof(*v), compare_ends);
 	for (size_t i = 0; i < n; i++) {
-		bool follows = i && 4 * (double)(v[i]->begin_ns - last) <= length;
+		bool follows = i && (double)(v[i]->begin_ns - last) <= near;
 
-		last = v[i]->end_ns;
+		last = KY_MAX(last, v[i]->end_ns);
 		if (follows)
 			continue;
 		if (i)
 			ret[k++] = (double)(v[i]->end_ns - first);
 		first = v[i]->end_ns;
 	}
-	free(v);
 	return k;
 }
 
-static void find_period(struct work *w)
+/* Adds a period if the distances are multiples of one. Sorts them. */
+static bool add_period(struct work *w, double *v, size_t n, double length)
 {
-	double *v = new_array(w, w->f->affected.n, sizeof(*v)), length = 0, median;
-	size_t n, k = 0, n_near = 0;
+	double median;
+	size_t k = 0, n_near = 0;
 	char text[64], each[32];
+	bool is_reason;
 
-	if (!v)
-		return;
-	for (size_t i = 0; i < w->f->affected.n; i++)
-		length += w->f->affected.v[i]->ns / (double)w->f->affected.n;
-	n = pauses(w, length, v);
 	ky_stats_sort(v, n);
 	median = ky_stats_quantile(v, n, .5);
 	for (size_t i = 0; i < n && median > 1.5 * length; i++) {
@@ -398,15 +419,34 @@ static void find_period(struct work *w)
 			v[k++] = v[i] / whole;
 		}
 	}
-	if (n >= 5 && (double)k >= .8 * (double)n) {
-		bool is_reason = n_near >= MIN_PERIODS && 10 * n_near >= 9 * n &&
-				 w->f->mean_ns[0] > 2 * w->f->mean_ns[1];
+	if (n < 5 || (double)k < .8 * (double)n)
+		return false;
+	is_reason = n_near >= MIN_PERIODS && 10 * n_near >= 9 * n &&
+		    w->f->mean_ns[0] > 2 * w->f->mean_ns[1];
+	ky_stats_sort(v, k);
+	snprintf(text, sizeof(text), "every %s",
+		ky_words_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
+	add_time(w, is_reason ? .6 : .5, is_reason ? 3 : 4, text);
+	return true;
+}
 
-		ky_stats_sort(v, k);
-		snprintf(text, sizeof(text), "every %s",
-			ky_words_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
-		add_time(w, is_reason ? .6 : .5, is_reason ? 3 : 4, text);
+static void find_period(struct work *w)
+{
+	size_t n = w->f->affected.n;
+	double *distances = new_array(w, n, sizeof(*distances)), length = 0;
+	struct ky_instance **v = new_array(w, n, sizeof(*v));
+
+	if (distances && v) {
+		memcpy(v, w->f->affected.v, n * sizeof(*v));
+		qsort(v, n, sizeof(*v), compare_ends);
+		for (size_t i = 0; i < n; i++)
+			length += v[i]->ns / (double)n;
+		if (!add_period(w, distances, find_distances(v, n, length / 4, distances), length))
+			add_period(w, distances,
+				find_distances(v, n, find_near(w, v, n, length), distances),
+				length);
 	}
+	free(distances);
 	free(v);
 }
 

@@ -2640,6 +2640,23 @@ def test_period():
         p.spend(800 if p.at % (25 * 10**6) < 10**6 else 30)
     check(Program(46, threads=2, n=1500).make(work), " — every 25 ms")
 
+    # Some come each time, at any distance from each other.
+    def come(p, i):
+        p.at += int(p.r.expovariate(1) * 10**6)
+        return {}
+    check(Program(503, n=1200).make(lambda p, i, f: p.spend(600 if p.at % 10**8 < 6 * 10**6 else 30), come),
+          " — every 100 ms")
+    # Groups at any time.
+    at, times = 0, []
+    r = random.Random(504)
+    while at < 2 * 10**9:
+        at += int(3e7 + r.expovariate(1) * 7e7)
+        times.append(at)
+    path = Program(505, n=1200).make(
+        lambda p, i, f: p.spend(600 if any(a <= p.at < a + 6 * 10**6 for a in times) else 30), come)
+    first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+    assert "slow" in first and "every" not in first, first
+
 
 def test_period_anywhere():
     """Stalls at certain times hit anywhere: they explain nothing, but their times are named."""
