@@ -87,6 +87,8 @@ static int compare_frequency(const void *a, const void *b)
 struct picked {
 	const struct value *v[MAX_PICKED];
 	size_t n, affected, typical;
+	/* Of numbers: all from the first one on, or all up to the last one. */
+	enum { JUST_THESE, FROM_FIRST, UP_TO_LAST } more;
 };
 
 /*
@@ -136,6 +138,55 @@ static int pick_values(
 	}
 	free(order);
 	return 0;
+}
+
+static int compare_picked(const void *a, const void *b)
+{
+	return compare_values(*(const struct value *const *)a, *(const struct value *const *)b);
+}
+
+static bool is_picked_value(const struct picked *p, const struct value *v)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->v[i] == v)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Few numbers that are slow from one on are a limit, as of retries. Not all of them were picked:
+ * some are too rare to pass a test of their own. Also sorts the picked values of numbers.
+ */
+static void add_more(const struct ky_search *w, const struct ky_column *c,
+	const struct values *values, struct picked *p)
+{
+	const struct value *all = values->v.v;
+	size_t first, last, n_more = 0;
+	bool is_upper, is_long = true;
+
+	if (!c->is_degree || p->n < 2)
+		return;
+	qsort(p->v, p->n, sizeof(*p->v), compare_picked);
+	first = (size_t)(p->v[0] - all);
+	last = (size_t)(p->v[p->n - 1] - all);
+	/* The usual values are on the other side. */
+	is_upper = first >= values->v.n - 1 - last;
+	for (size_t i = is_upper ? first : 0; i < (is_upper ? values->v.n : last + 1); i++) {
+		if (is_picked_value(p, &all[i]))
+			continue;
+		is_long = is_long &&
+			  all[i].ns / all[i].weight >= (w->affected_ns + w->typical_ns) / 2;
+		n_more++;
+	}
+	if (!n_more || !is_long)
+		return;
+	p->more = is_upper ? FROM_FIRST : UP_TO_LAST;
+	p->affected = p->typical = 0;
+	for (size_t i = is_upper ? first : 0; i < (is_upper ? values->v.n : last + 1); i++) {
+		p->affected += all[i].affected;
+		p->typical += all[i].typical;
+	}
 }
 
 /*
@@ -231,6 +282,10 @@ static double explained_by_values(
 
 static bool has_value(const struct picked *p, const struct ky_fact *fact)
 {
+	if (p->more == FROM_FIRST)
+		return ky_fact_compare(fact, &p->v[0]->fact) >= 0;
+	if (p->more == UP_TO_LAST)
+		return ky_fact_compare(fact, &p->v[p->n - 1]->fact) <= 0;
 	for (size_t k = 0; k < p->n; k++) {
 		if (!ky_fact_compare(fact, &p->v[k]->fact))
 			return true;
@@ -398,6 +453,25 @@ static void put_place(
 	ky_buf_puts(b, is_of_thread ? " in its thread" : "");
 }
 
+/* "tenant = "mega", "acme"", "retries ≥ 3", "thread 12 (web)". */
+static void put_values(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
+	const struct picked *p, bool is_own)
+{
+	static const char *const signs[] = {
+		[JUST_THESE] = " = ", [FROM_FIRST] = " ≥ ", [UP_TO_LAST] = " ≤ "};
+	size_t from = p->more == UP_TO_LAST ? p->n - 1 : 0;
+	size_t to = p->more == FROM_FIRST ? 1 : p->n;
+
+	if (!is_own) {
+		ky_column_put(b, w, c);
+		ky_buf_puts(b, signs[p->more]);
+	}
+	for (size_t i = from; i < to; i++) {
+		ky_buf_puts(b, i > from ? ", " : "");
+		ky_column_put_fact(b, w, c, &p->v[i]->fact);
+	}
+}
+
 static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t key,
 	const struct picked *p, double chance, double explained, double by_means)
 {
@@ -424,13 +498,8 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, uint32_t 
 	} else if (is_presence) {
 		ky_column_put(&b, w, c);
 		ky_buf_puts(&b, p->v[0]->fact.number ? " comes in it" : " does not come in it");
-	} else if (!is_own) {
-		ky_column_put(&b, w, c);
-		ky_buf_puts(&b, " = ");
-	}
-	for (size_t i = 0; i < p->n && !is_place && !is_presence; i++) {
-		ky_buf_puts(&b, i ? ", " : "");
-		ky_column_put_fact(&b, w, c, &p->v[i]->fact);
+	} else {
+		put_values(&b, w, c, p, is_own);
 	}
 	if (c->key.kind == KY_TRAIT_END)
 		ky_buf_puts(&b, ", known at the end only");
@@ -578,6 +647,8 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 	if (!r)
 		r = pick_values(w, &values, n_values, &picked);
 	w->n_tests += n_values;
+	if (!r)
+		add_more(w, c, &values, &picked);
 	if (!r && values.v.n > 1)
 		offer_value(w, c, key, &values, n_values);
 	if (!r && values.v.n > 1 && is_telling(w, &picked) && 2 * picked.n <= values.v.n &&

@@ -185,6 +185,15 @@ def test_degrees():
         check(Program(seed, n=700).make(
             lambda p, i, f, sign=sign: p.spend(500 if sign * f["tries"] >= 3 else 40),
             lambda p, i, sign=sign: {"tries": sign * p.r.choice([0] * 24 + list(range(8))), "kind": p.r.randrange(6)}), text)
+    # Half of them, of which the last ones are rare; and some between.
+    for seed, sign, text in (506, 1, "tries ≥ 3"), (507, -1, "tries ≤ -3"):
+        check(Program(seed, n=700).make(
+            lambda p, i, f, sign=sign: p.spend(500 if sign * f["tries"] >= 3 else 40),
+            lambda p, i, sign=sign: {"tries": sign * p.r.choice([0] * 250 + [1, 2] * 30 + [3] * 15 + [4] * 5 + [5]),
+                                     "kind": p.r.randrange(6)}), " — when %s (" % text)
+    check(Program(508, n=700).make(lambda p, i, f: p.spend(500 if f["tries"] in (2, 4, 5) else 40),
+                                   lambda p, i: {"tries": p.r.choice([0, 1, 3] * 10 + [2, 4, 4, 5, 5, 2])}),
+          " — when tries = 2, 4, 5 (")
 
 
 def test_alike():
