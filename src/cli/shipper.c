@@ -116,7 +116,7 @@ static int ship_recording(struct cli *cli, struct shipment *shipment)
 			ky_buf_puts(&why, s->why);
 			connection_end(c, !ret, &why);
 		}
-		if (!ret || ret == -ECANCELED) {
+		if (!ret || ret == -ECANCELED || s->is_refused) {
 			ky_buf_deinit(&why);
 			return ret;
 		}
@@ -185,6 +185,12 @@ static int fail_stopped(struct cli *cli, const struct sender *s)
 		cli_format_size(all, sizeof(all), s->size));
 }
 
+static int fail_refused(struct cli *cli, const struct shipper *shipper, const struct sender *s)
+{
+	return cli_fail(
+		cli, "failed", "%s: %s", cli_safe(cli, shipper->path), cli_safe(cli, s->why));
+}
+
 /*
  * Waits for the first files of a session that records, or of its next part. Returns whether there
  * may be any.
@@ -214,6 +220,8 @@ static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t
 	t->expired += s->n_expired;
 	t->recordings++;
 	*ret_more = s->moved;
+	if (ret < 0 && s->is_refused)
+		return fail_refused(cli, shipment->shipper, s);
 	return ret < 0 ? fail_stopped(cli, s) : CLI_OK;
 }
 
@@ -235,6 +243,8 @@ static int ship_all(struct cli *cli, struct shipper *s)
 			code = ship_one(cli, &shipment, &t, &more);
 		else if (ret == -ENOENT && (t.recordings || sender_is_recorded(s->trace)))
 			more = wait_for_files(s, &watch);
+		else if (shipment.sender.is_refused)
+			code = fail_refused(cli, s, &shipment.sender);
 		else
 			code = cli_fail(cli, "failed", "%s: %s", cli_safe(cli, s->path),
 				ret == -ENOENT ? "there is no trace" : strerror(-ret));

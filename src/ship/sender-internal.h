@@ -18,13 +18,14 @@ int sender_fail(struct sender *s, int error, const char *fmt, ...) KY_PRINTF(3, 
 
 /* --- the trace: sender-trace.c --- */
 
-/* Finds or adds the file. Returns NULL if the path is not valid, or there is no room. */
+/*
+ * Finds or adds the file. Returns NULL, with `why`, if its path cannot be sent, if there are too
+ * many files, or if there is no memory.
+ */
 struct sender_file *sender_file_get(struct sender *s, const char *path);
 /* Opens a file through the directory that was opened at first, wherever that is now. */
 int sender_file_open(const struct sender *s, const char *path);
 void sender_file_lost(struct sender *s, struct sender_file *f);
-/* Returns whether the file is a stream: it has an index. */
-bool sender_file_is_stream(const struct sender_file *f);
 void sender_read_watermark(struct sender *s);
 /* Have the directories been moved, by a rotation, or removed? */
 bool sender_is_moved(const struct sender *s);

@@ -28,24 +28,20 @@ static int release_packets(struct sender *s, struct sender_file *f, uint64_t end
 
 int sender_release_acked(struct sender *s, const struct sender_file *index)
 {
-	char name[SEGMENT_PATH_MAX];
+	struct sender_file *const stream = index->kind == SENDER_INDEX ? index->peer : NULL;
 	struct ky_index_entry e;
 	uint64_t end = 0, n;
 	struct packets p;
 
-	if (!s->spool_max || !files_is_index(index->path) || index->acked < ky_index_offset(1))
+	if (!s->spool_max || !stream || index->acked < ky_index_offset(1))
 		return 0;
-	files_stream_of(index->path, name, sizeof(name));
 	n = (index->acked - ky_index_offset(0)) / sizeof(e);
-	if (!packets_open(s, name, &p))
+	if (!packets_open(s, stream->path, &p))
 		return 0;
 	if (packets_read(&p, n - 1, &e))
 		end = e.offset + e.size;
 	packets_close(&p);
-	for (size_t i = 0; i < s->n_files; i++)
-		if (!strcmp(s->files[i].path, name))
-			return release_packets(s, &s->files[i], end, true);
-	return 0;
+	return release_packets(s, stream, end, true);
 }
 
 /* Returns when the oldest packet ended that takes space and was not sent on this connection. */
@@ -73,21 +69,21 @@ static int limit_spool(struct sender *s)
 	int ret = 0;
 
 	for (size_t i = 0; s->spool_max && i < s->n_files; i++)
-		if (sender_file_is_stream(&s->files[i]) && !s->files[i].lost)
-			waiting += s->files[i].counts -
-				   KY_MIN(s->files[i].counts, s->files[i].released);
+		if (s->files[i]->kind == SENDER_STREAM && !s->files[i]->lost)
+			waiting += s->files[i]->counts -
+				   KY_MIN(s->files[i]->counts, s->files[i]->released);
 	while (!ret && s->spool_max && waiting > s->spool_max) {
 		struct sender_file *oldest = NULL;
 		uint64_t least = UINT64_MAX, end = 0, oldest_end = 0;
 
 		for (size_t i = 0; i < s->n_files; i++) {
-			const uint64_t ended = sender_file_is_stream(&s->files[i])
-						       ? oldest_of(s, &s->files[i], &end)
+			const uint64_t ended = s->files[i]->kind == SENDER_STREAM
+						       ? oldest_of(s, s->files[i], &end)
 						       : UINT64_MAX;
 
 			if (ended < least) {
 				least = ended;
-				oldest = &s->files[i];
+				oldest = s->files[i];
 				oldest_end = end;
 			}
 		}
@@ -115,8 +111,8 @@ static uint64_t expired_of(const struct sender *s, const struct sender_file *f)
 void sender_add_expired(struct sender *s)
 {
 	for (size_t i = 0; s->spool_max && i < s->n_files; i++)
-		if (sender_file_is_stream(&s->files[i]))
-			s->n_expired += expired_of(s, &s->files[i]);
+		if (s->files[i]->kind == SENDER_STREAM)
+			s->n_expired += expired_of(s, s->files[i]);
 }
 
 /*
@@ -178,7 +174,7 @@ static size_t change_entries(
 size_t sender_change(
 	struct sender *s, struct sender_file *f, uint8_t *bytes, size_t n, struct segment *g)
 {
-	const bool is_index = files_is_index(f->path);
+	const bool is_index = f->kind == SENDER_INDEX;
 	char name[SEGMENT_PATH_MAX];
 	struct packets p;
 

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "ship/files.h"
 #include "ship/sender-internal.h"
 #include "ship/sender.h"
@@ -24,21 +25,99 @@ int sender_fail(struct sender *s, int error, const char *fmt, ...)
 	return error;
 }
 
+/* A trace may have many files, each of which is looked for again and again. */
+static struct sender_file *find_file(const struct sender *s, const char *path)
+{
+	struct ky_hnode *n = ky_htab_first(&s->by_path, ky_hash(path, strlen(path)));
+
+	for (; n; n = ky_htab_next(n)) {
+		struct sender_file *f = ky_container_of(n, struct sender_file, node);
+
+		if (!strcmp(f->path, path))
+			return f;
+	}
+	return NULL;
+}
+
+/* Determines the kind of a new file, and finds the other one of a stream and its index. */
+static void find_peer(const struct sender *s, struct sender_file *f)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+
+	if (files_is_index(f->path)) {
+		f->kind = SENDER_INDEX;
+		files_stream_of(f->path, name, sizeof(name));
+	} else if (files_index_of(f->path, name, sizeof(name))) {
+		f->kind = SENDER_STREAM;
+	} else {
+		return;
+	}
+	f->peer = find_file(s, name);
+	if (f->peer)
+		f->peer->peer = f;
+}
+
+/* Makes room for one more file. Returns 0 or -ENOMEM. */
+static int reserve_file(struct sender *s)
+{
+	size_t room = s->room;
+
+	if (ky_vec_reserve((void **)&s->numbered, &room, s->n_files + 1, sizeof(void *)) < 0)
+		return -ENOMEM;
+	return ky_vec_reserve((void **)&s->files, &s->room, s->n_files + 1, sizeof(void *));
+}
+
+static struct sender_file *new_file(const char *path)
+{
+	struct sender_file *f = malloc(sizeof(*f));
+
+	if (f)
+		*f = (struct sender_file){.path = strdup(path), .number = -1};
+	if (f && f->path)
+		return f;
+	free(f);
+	return NULL;
+}
+
+static void free_file(struct sender_file *f)
+{
+	free(f->path);
+	free(f);
+}
+
+static struct sender_file *add_file(struct sender *s, const char *path)
+{
+	struct sender_file *f = reserve_file(s) < 0 ? NULL : new_file(path);
+
+	if (f && ky_htab_add(&s->by_path, &f->node, ky_hash(path, strlen(path))) < 0) {
+		free_file(f);
+		f = NULL;
+	}
+	if (!f) {
+		sender_fail(s, -ENOMEM, "no memory");
+		return NULL;
+	}
+	find_peer(s, f);
+	s->files[s->n_files++] = f;
+	return f;
+}
+
 struct sender_file *sender_file_get(struct sender *s, const char *path)
 {
-	struct sender_file *files;
+	struct sender_file *f = find_file(s, path);
 
-	for (size_t i = 0; i < s->n_files; i++)
-		if (!strcmp(s->files[i].path, path))
-			return &s->files[i];
-	if (s->n_files == SEGMENT_FILES_MAX || !segment_path_valid(path, strlen(path)))
-		return NULL;
-	files = reallocarray(s->files, s->n_files + 1, sizeof(*files));
-	if (!files)
-		return NULL;
-	s->files = files;
-	files[s->n_files] = (struct sender_file){.path = strdup(path), .number = -1};
-	return files[s->n_files].path ? &files[s->n_files++] : NULL;
+	if (f)
+		return f;
+	s->is_refused = true;
+	if (!segment_path_valid(path, strlen(path)))
+		sender_fail(s, -EINVAL,
+			"'%.120s' cannot be sent: it is too long, or has other characters than letters, digits and -_+=@.:",
+			path);
+	else if (s->n_files == SEGMENT_FILES_MAX)
+		sender_fail(s, -EINVAL, "it has more than %u files", SEGMENT_FILES_MAX);
+	else
+		s->is_refused = false;
+	return s->is_refused ? NULL : add_file(s, path);
 }
 
 int sender_file_open(const struct sender *s, const char *path)
@@ -85,7 +164,7 @@ static int find_entry(struct sender *s, int dir, const char *name)
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (S_ISREG(st.st_mode))
-		return sender_file_get(s, name) ? 0 : -ENAMETOOLONG;
+		return sender_file_get(s, name) ? 0 : s->is_refused ? -EINVAL : -ENOMEM;
 	if (!S_ISDIR(st.st_mode) || is_top(s, name))
 		return 0;
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -214,8 +293,10 @@ void sender_deinit(struct sender *s)
 	free(s->tops);
 	watch_deinit(&s->watch);
 	for (size_t i = 0; i < s->n_files; i++)
-		free(s->files[i].path);
+		free_file(s->files[i]);
 	free(s->files);
+	free(s->numbered);
+	ky_htab_deinit(&s->by_path);
 }
 
 static bool was_begun(int trace, const char *archive)
@@ -260,7 +341,7 @@ static int visit_file(void *context, const char *path)
 	char whole[PATH_MAX];
 
 	snprintf(whole, sizeof(whole), "%s/%s", v->top, path);
-	return sender_file_get(v->s, whole) ? 0 : -ENAMETOOLONG;
+	return sender_file_get(v->s, whole) ? 0 : v->s->is_refused ? -EINVAL : -ENOMEM;
 }
 
 static void enter_directory(void *context, int dir)
@@ -322,20 +403,18 @@ static void look_at_other(struct sender *s, struct sender_file *f)
 	f->read = (uint64_t)st.st_size;
 }
 
-bool sender_file_is_stream(const struct sender_file *f)
-{
-	char name[SEGMENT_PATH_MAX + 16];
-
-	return files_index_of(f->path, name, sizeof(name));
-}
-
 void sender_add_sizes(struct sender *s)
 {
 	s->size = s->acked = 0;
 	for (size_t i = 0; i < s->n_files; i++) {
-		s->size += s->files[i].counts;
-		s->acked += KY_MIN(s->files[i].acked, s->files[i].counts);
+		s->size += s->files[i]->counts;
+		s->acked += KY_MIN(s->files[i]->acked, s->files[i]->counts);
 	}
+}
+
+static int fail_look(struct sender *s, int error)
+{
+	return s->is_refused ? error : sender_fail(s, error, "%s: %s", s->name, strerror(-error));
 }
 
 /* The watermark is read first: all that it speaks of is in the files then. */
@@ -350,21 +429,21 @@ int sender_look(struct sender *s, bool final, bool moved)
 		sender_read_watermark(s);
 		ret = find_tops(s);
 		if (ret < 0)
-			return sender_fail(s, ret, "%s: %s", s->name, strerror(-ret));
+			return fail_look(s, ret);
 	}
 	for (unsigned i = 0; !ret && i < s->n_tops; i++) {
 		v.top = s->tops[i].name;
 		ret = files_walk(s->tops[i].fd, visit_file, enter_directory, &v);
 	}
 	if (ret < 0)
-		return sender_fail(s, ret, "%s: %s", s->name, strerror(-ret));
+		return fail_look(s, ret);
 	for (size_t i = 0; i < s->n_files; i++)
-		if (sender_file_is_stream(&s->files[i]))
-			look_at_stream(s, s->files[i].path);
+		if (s->files[i]->kind == SENDER_STREAM)
+			look_at_stream(s, s->files[i]->path);
 	for (size_t i = 0; i < s->n_files; i++)
-		if (!sender_file_is_stream(&s->files[i]) &&
-			(final || !files_is_index(s->files[i].path)))
-			look_at_other(s, &s->files[i]);
+		if (s->files[i]->kind == SENDER_OTHER ||
+			(final && s->files[i]->kind == SENDER_INDEX))
+			look_at_other(s, s->files[i]);
 	sender_add_sizes(s);
 	return 0;
 }

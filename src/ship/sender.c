@@ -11,7 +11,8 @@
 
 #define WINDOW	   (8u << 20)
 #define PIECE	   (64u << 10)
-#define LOOK_MS	   50	/* between two looks at a trace that changes */
+#define LOOK_MS	   50	/* between two looks at a trace that changes, at least */
+#define LOOK_REST  4	/* and this many times as long as a look takes */
 #define BLIND_MS   200	/* if changes go unnoticed */
 #define IDLE_MS	   5000 /* the death of a consumer changes no file */
 #define WAIT_MS	   1000 /* for an answer, before it looks how long that takes */
@@ -38,6 +39,9 @@ struct link {
 	bool never_silent; /* both ends have ALIVE */
 	uint64_t in_flight;
 	uint64_t answered_ms, asked_ms, abandoned_ms, looked_ms, limited_ms;
+	uint64_t look_ms;	   /* the duration of the last look: many files take long */
+	size_t at[SENDER_KINDS];   /* of this round: all files of the kind before have been sent */
+	struct sender_file *index; /* of the stream that was sent last; or NULL */
 	bool complete; /* all that counted when it was looked at was sent, with the watermark */
 	bool changed;  /* is the trace, since it was looked at */
 	/* A segment, SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes; and room to compress it. */
@@ -118,32 +122,35 @@ static uint64_t packet_end(const struct sender *s, const struct sender_file *f, 
 }
 
 /* Lets the entries of packets that were sent follow them. */
-static void index_due(struct sender *s, const struct sender_file *stream)
+static void index_due(struct link *l, const struct sender_file *stream)
 {
-	char name[SEGMENT_PATH_MAX + 16];
-	struct sender_file *index;
+	struct sender_file *index = stream->kind == SENDER_STREAM ? stream->peer : NULL;
 	uint64_t ends[2], n;
 
-	if (!files_index_of(stream->path, name, sizeof(name)))
+	if (!index)
 		return;
-	n = entries_up_to(s, stream, stream->sent, ends);
-	for (size_t i = 0; n && i < s->n_files; i++) {
-		index = &s->files[i];
-		if (!strcmp(index->path, name))
-			index->due = KY_MIN(ky_index_offset(n), index->counts);
-	}
+	n = entries_up_to(l->s, stream, stream->sent, ends);
+	if (n)
+		index->due = KY_MIN(ky_index_offset(n), index->counts);
+	l->index = index;
+}
+
+/* Returns how many bytes of a file can be sent now. */
+static uint64_t due_of(const struct sender_file *f)
+{
+	return f->kind == SENDER_INDEX ? f->due : f->counts;
 }
 
 /* Returns how many bytes of the file are sent next. */
 static uint64_t piece_of(const struct sender *s, const struct sender_file *f, int fd)
 {
-	uint64_t end = KY_MIN(files_is_index(f->path) ? f->due : f->counts, f->sent + PIECE);
+	uint64_t end = KY_MIN(due_of(f), f->sent + PIECE);
 
 	if (end < f->counts &&
 		!strcmp(strrchr(f->path, '/') ? strrchr(f->path, '/') : "", "/metadata")) {
 		end = KY_MIN(f->counts, f->sent + SEGMENT_PAYLOAD_MAX);
 		end = end < f->counts ? KY_MAX(files_readable(fd, f->sent, end), f->sent + 1) : end;
-	} else if (end < f->counts && files_is_index(f->path)) {
+	} else if (end < f->counts && f->kind == SENDER_INDEX) {
 		end = KY_MAX(end, ky_index_offset(1));
 		end -= (end - ky_index_offset(0)) % sizeof(struct ky_index_entry);
 	} else if (end < f->counts) {
@@ -157,6 +164,7 @@ static void put_file(struct link *l, struct sender_file *f)
 	struct segment s = {.type = SEGMENT_FILE, .file = l->n_numbers++};
 
 	f->number = s.file;
+	l->s->numbered[s.file] = f;
 	memcpy(l->out + SEGMENT_HEAD, f->path, strlen(f->path));
 	put_segment(l, &s, strlen(f->path));
 }
@@ -178,53 +186,54 @@ static void put_data(struct link *l, struct sender_file *f)
 	}
 	put_segment(l, &s, size);
 	f->sent += s.raw;
-	index_due(l->s, f);
+	index_due(l, f);
 	l->in_flight += s.raw;
 }
 
-/* Metadata and others first, then entries of packets that were sent, then streams. */
-static int order_of(const struct sender_file *f)
-{
-	return files_is_index(f->path) ? 1 : sender_file_is_stream(f) ? 2 : 0;
-}
-
-/* Returns how many bytes of a file can be sent now. */
-static uint64_t due_of(const struct sender_file *f)
-{
-	return files_is_index(f->path) ? f->due : f->counts;
-}
-
 /* When all streams have been sent, so may all of the indexes: they may be of other streams. */
-static bool indexes_due(struct sender *s)
+static void indexes_due(struct sender *s)
 {
-	bool more = false;
-
-	for (size_t i = 0; i < s->n_files; i++) {
-		struct sender_file *f = &s->files[i];
-
-		if (!files_is_index(f->path))
-			continue;
-		f->due = f->counts;
-		more = more || (!f->lost && f->sent < f->due);
-	}
-	return more;
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->files[i]->kind == SENDER_INDEX)
+			s->files[i]->due = s->files[i]->counts;
 }
 
-/* Puts what is due of files of this order. */
-static void put_due(struct link *l, int order)
+/* Puts the next segment of a file, if something of it is due. */
+static void put_due_of(struct link *l, struct sender_file *f)
 {
-	struct sender *s = l->s;
-
-	for (size_t i = 0; i < s->n_files && !l->n_out; i++) {
-		struct sender_file *f = &s->files[i];
-
-		while (!l->n_out && !f->lost && f->sent < due_of(f) && order_of(f) == order) {
-			if (f->number < 0)
-				put_file(l, f);
-			else
-				put_data(l, f);
-		}
+	while (!l->n_out && !f->lost && f->sent < due_of(f)) {
+		if (f->number < 0)
+			put_file(l, f);
+		else
+			put_data(l, f);
 	}
+}
+
+/* Puts the next segment of this kind of files. Each round visits each file once: there are many. */
+static void put_due(struct link *l, enum sender_kind kind)
+{
+	for (size_t *at = &l->at[kind]; *at < l->s->n_files; ++*at) {
+		struct sender_file *f = l->s->files[*at];
+
+		if (f->kind == kind)
+			put_due_of(l, f);
+		if (l->n_out)
+			return;
+	}
+}
+
+/* Metadata and others first, then entries of packets that were sent, then streams. */
+static void put_files(struct link *l)
+{
+	put_due(l, SENDER_OTHER);
+	if (!l->n_out && l->index)
+		put_due_of(l, l->index);
+	if (!l->n_out)
+		put_due(l, SENDER_STREAM);
+	if (!l->n_out && !l->at[SENDER_INDEX])
+		indexes_due(l->s);
+	if (!l->n_out)
+		put_due(l, SENDER_INDEX);
 }
 
 /*
@@ -249,10 +258,7 @@ static void put_next(struct link *l)
 	struct segment m = {.type = SEGMENT_WATERMARK};
 	const struct ky_watermark w = watermark_of(s);
 
-	for (int order = 0; order < 3 && !l->n_out; order++)
-		put_due(l, order);
-	if (!l->n_out && indexes_due(s))
-		put_due(l, 1);
+	put_files(l);
 	if (l->n_out)
 		return;
 	l->complete = true;
@@ -269,6 +275,7 @@ static int look_again(struct link *l)
 	struct sender *s = l->s;
 	const bool moved = sender_is_moved(s);
 	bool over = moved || s->once;
+	int ret;
 
 	l->looked_ms = now_ms();
 	l->changed = false;
@@ -283,7 +290,12 @@ static int look_again(struct link *l)
 		       l->looked_ms - l->abandoned_ms > ABANDON_MS;
 	}
 	l->complete = false;
-	return sender_look(s, over, moved);
+	l->index = NULL;
+	memset(l->at, 0, sizeof(l->at));
+	ret = sender_look(s, over, moved);
+	l->look_ms = now_ms() - l->looked_ms;
+	l->looked_ms += l->look_ms;
+	return ret;
 }
 
 /* Returns how long a complete copy may stay as it is; 0: the trace has to be looked at now. */
@@ -293,7 +305,8 @@ static uint64_t rest_ms(const struct link *l)
 	const uint64_t passed = now_ms() - l->looked_ms;
 	const bool ends = l->abandoned_ms ||
 			  (s->has_watermark && s->watermark.flags & KY_WATERMARK_ENDED);
-	const uint64_t rest = l->changed || ends ? LOOK_MS : s->watch.blind ? BLIND_MS : IDLE_MS;
+	const uint64_t least = l->changed || ends ? LOOK_MS : s->watch.blind ? BLIND_MS : IDLE_MS;
+	const uint64_t rest = KY_MAX(least, l->look_ms * LOOK_REST);
 
 	return passed < rest ? rest - passed : 0;
 }
@@ -330,14 +343,6 @@ static int fill_output(struct link *l)
 	return ret;
 }
 
-static struct sender_file *file_numbered(const struct sender *s, uint32_t number)
-{
-	for (size_t i = 0; i < s->n_files; i++)
-		if (s->files[i].number == (int64_t)number)
-			return &s->files[i];
-	return NULL;
-}
-
 static int handle_have(struct link *l, const struct segment *g, const uint8_t *payload)
 {
 	char path[SEGMENT_PATH_MAX + 1];
@@ -359,14 +364,14 @@ static int handle_have(struct link *l, const struct segment *g, const uint8_t *p
 
 static int handle_ack(struct link *l, const struct segment *g)
 {
-	struct sender_file *f = file_numbered(l->s, g->file);
+	struct sender_file *f = g->file < l->n_numbers ? l->s->numbered[g->file] : NULL;
 
 	if (!f || g->offset > f->sent || g->offset < f->acked)
 		return sender_fail(
 			l->s, -EPROTO, "the receiver acknowledges data that was not sent");
 	l->in_flight -= g->offset - f->acked;
+	l->s->acked += KY_MIN(g->offset, f->counts) - KY_MIN(f->acked, f->counts);
 	f->acked = g->offset;
-	sender_add_sizes(l->s);
 	if (l->s->progress)
 		l->s->progress(l->s);
 	return sender_release_acked(l->s, f);
@@ -385,7 +390,7 @@ static int handle_segment(struct link *l, const struct segment *g, const uint8_t
 		l->ready = true;
 		l->never_silent = g->offset & SEGMENT_NEVER_SILENT;
 		for (size_t i = 0; !ret && i < l->s->n_files; i++)
-			ret = sender_release_acked(l->s, &l->s->files[i]);
+			ret = sender_release_acked(l->s, l->s->files[i]);
 		return ret ? ret : look_again(l);
 	case SEGMENT_ACK:
 		return handle_ack(l, g);
@@ -528,8 +533,8 @@ int sender_run(struct sender *s, int fd, int stop)
 	if (!l.out || !l.spare)
 		ret = sender_fail(s, -ENOMEM, "no memory");
 	for (size_t i = 0; i < s->n_files; i++) {
-		s->files[i].sent = s->files[i].acked = s->files[i].due = 0;
-		s->files[i].number = -1;
+		s->files[i]->sent = s->files[i]->acked = s->files[i]->due = 0;
+		s->files[i]->number = -1;
 	}
 	memset(&s->sent_watermark, 0, sizeof(s->sent_watermark));
 	if (!ret)
@@ -538,7 +543,7 @@ int sender_run(struct sender *s, int fd, int stop)
 		ret = turn(&l, stop);
 	packer_deinit(&l.packer);
 	for (size_t i = 0; i < s->n_files; i++)
-		s->files[i].sent = s->files[i].acked; /* what was on its way may expire */
+		s->files[i]->sent = s->files[i]->acked; /* what was on its way may expire */
 	if (!ret)
 		sender_add_expired(s);
 	free(l.out);

@@ -14,14 +14,26 @@
 #ifndef SHIP_SENDER_H
 #define SHIP_SENDER_H
 
+#include "base/htab.h"
 #include "ctf/watermark.h"
 #include "ship/pace.h"
 #include "ship/segment.h"
 #include "ship/spool.h"
 #include "ship/watch.h"
 
+/* In the order in which they are sent. */
+enum sender_kind {
+	SENDER_OTHER, /* metadata and others */
+	SENDER_INDEX,
+	SENDER_STREAM,
+	SENDER_KINDS
+};
+
 struct sender_file {
-	char *path;	 /* from the trace's directory */
+	struct ky_hnode node;	  /* by its path */
+	struct sender_file *peer; /* the index of a stream, or the stream of an index; or NULL */
+	enum sender_kind kind;
+	char *path;	 /* from the trace's directory; owned */
 	uint64_t counts; /* bytes that may be sent, when it was last looked at */
 	uint64_t due; /* of these: may be sent now. An index: entries of packets that were sent */
 	uint64_t sent, acked;
@@ -44,12 +56,15 @@ struct sender {
 	char name[SEGMENT_NAME_MAX + 1]; /* for the receiver's directory */
 	uint8_t id[SEGMENT_ID_SIZE];
 	bool once;	    /* sends what is there, also while it is recorded */
+	bool is_refused;    /* some of the trace can never be sent; `why` says which */
 	uint64_t spool_max; /* bytes that may wait in the spool; 0: the directory is none */
 	struct pace pace;   /* of the connection; the caller sets its rate */
 	struct sender_top *tops;
 	unsigned n_tops;
-	struct sender_file *files;
-	size_t n_files;
+	struct sender_file **files,
+		**numbered;   /* numbered: by their numbers, as many as have one */
+	size_t n_files, room; /* room: of both */
+	struct ky_htab by_path;
 	struct watch watch; /* of all directories */
 	struct ky_watermark watermark, sent_watermark;
 	bool has_watermark;
@@ -64,7 +79,10 @@ struct sender {
 	void (*progress)(struct sender *s);
 };
 
-/* Looks at the trace's directory. Returns 0, -ENOENT if nothing is there yet, or -errno. */
+/*
+ * Looks at the trace's directory. Returns 0, -ENOENT if nothing is there yet, or -errno, with `why`
+ * if is_refused. The caller calls sender_deinit() in each case.
+ */
 int sender_init(struct sender *s, int trace, const char *name, bool once);
 /*
  * While there is no connection: looks how much there is to send, and keeps the spool's limit: what
@@ -78,7 +96,8 @@ unsigned sender_count_unsent(int trace);
 void sender_deinit(struct sender *s);
 /*
  * Sends over a connected socket (borrowed) until the receiver has all. Returns 0, or -errno with
- * `why`: then try again with another connection. -ECANCELED: the descriptor `stop` became readable.
+ * `why`: then try again with another connection, unless is_refused. -ECANCELED: the descriptor
+ * `stop` became readable.
  */
 int sender_run(struct sender *s, int fd, int stop);
 

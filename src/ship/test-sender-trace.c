@@ -141,6 +141,29 @@ static void test_many_directories(void **state)
 	assert_int_equal(t.sender.n_lost, 0);
 }
 
+/* A name that no receiver takes: the reason is the name, and no other attempt can succeed. */
+static void test_refused_name(void **state)
+{
+	ky_close(create_file("ust/my file"));
+	assert_int_equal(sender_look(&t.sender, false, false), -EINVAL);
+	assert_true(t.sender.is_refused);
+	assert_non_null(strstr(t.sender.why, "'ust/my file' cannot be sent"));
+}
+
+/* Likewise, more files than numbers for them. */
+static void test_too_many_files(void **state)
+{
+	char path[32];
+
+	while (t.sender.n_files < SEGMENT_FILES_MAX) {
+		snprintf(path, sizeof(path), "ust/c_%zu", t.sender.n_files);
+		assert_non_null(sender_file_get(&t.sender, path));
+	}
+	assert_int_equal(sender_look(&t.sender, false, false), -EINVAL);
+	assert_true(t.sender.is_refused);
+	assert_string_equal(t.sender.why, "it has more than 65535 files");
+}
+
 /* A directory that cannot be opened is an error: its events would be missing. */
 static void test_few_files(void **state)
 {
@@ -267,6 +290,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_metadata, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_directories, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_refused_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_many_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_few_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rotation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_machine_failed, set_up, tear_down),

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
 The work of reading a trace grows as the trace does, whatever is in it: for four times as many
-events of one kind, a command executes about four times as many instructions (cachegrind).
+events of one kind, a command executes about four times as many instructions (cachegrind). The work
+of shipping a trace grows as the number of its files does.
 
     test-linear.py KYMO
 """
@@ -94,6 +95,10 @@ CASES = {
     "stat --locks": ((before_losses, 1000),),
     "stat --by=text": ((of_one_hash, 2000),),
 }
+FILES = 500
+# A sender waits now more often, now less. If it compared each file with all others, four times as
+# many files would cost sixteen times as much.
+GROWTH_OF_SHIPPING = 8
 
 
 def write(path, events, step):
@@ -119,11 +124,21 @@ def write(path, events, step):
     return path
 
 
+def write_files(path, n):
+    """Writes a trace of n streams."""
+    write(path, [("s:at", 1)], 10)
+    (stream,) = (p for p in path.iterdir() if p.is_file() and p.name != "metadata")
+    for i in range(n):
+        shutil.copy(stream, path / f"copy_{i}")
+    return path
+
+
 def executed(kymo, top, command, trace):
     """Returns the instructions that the command executes."""
     name, *options = command.split()
     options += ["-o", f"{trace}.output"] if name in ("export", "report") else []
     options += ["SELECT count(*) FROM events"] if name == "sql" else []
+    options += [f"exec:{kymo} receive {trace}.output"] if name == "ship" else []
     done = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={top}/counted", kymo, name, str(trace), *options],
         capture_output=True, text=True, timeout=300)
     match = COLLECTED.search(done.stderr)
@@ -149,6 +164,10 @@ def main(kymo):
             growth = many / few
             failed |= growth > GROWTH
             print(f"{command}, {make.__name__}: {few} instructions for {n}, {growth:.1f} times as many for {4 * n}{' TOO MANY' if growth > GROWTH else ''}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="kymo-test-") as top:
+        few, many = (executed(kymo, top, "ship", write_files(pathlib.Path(top) / f"t{n}", n)) for n in (FILES, 4 * FILES))
+    failed |= many / few > GROWTH_OF_SHIPPING
+    print(f"ship: {few} instructions for {FILES} files, {many / few:.1f} times as many for {4 * FILES}{' TOO MANY' if many / few > GROWTH_OF_SHIPPING else ''}")
     return failed
 
 
