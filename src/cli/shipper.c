@@ -14,6 +14,7 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/progress.h"
+#include "ship/archives.h"
 #include "ship/sender.h"
 #include "ship/spool.h"
 
@@ -130,10 +131,10 @@ static int ship_recording(struct cli *cli, struct shipment *shipment)
 	}
 }
 
-/* Parts that a rotation has moved away before a sender of this trace had begun with them. */
+/* Parts that were rotated before the first that a sender of this trace has begun with. */
 static void warn_of_archives(struct cli *cli, const struct shipper *s)
 {
-	const unsigned n = sender_count_unsent(s->trace);
+	const unsigned n = archives_count_new(s->trace);
 
 	if (n)
 		cli_warn(cli,
@@ -220,21 +221,65 @@ static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t
 	t->expired += s->n_expired;
 	t->recordings++;
 	*ret_more = s->moved;
+	if (!ret && (!s->once || !sender_is_recorded(s->trace)))
+		sender_mark_shipped(s);
 	if (ret < 0 && s->is_refused)
 		return fail_refused(cli, shipment->shipper, s);
 	return ret < 0 ? fail_stopped(cli, s) : CLI_OK;
+}
+
+/* Sends a part that was rotated, if some of it has not arrived yet. Returns a code. */
+static int ship_archive(
+	struct cli *cli, struct shipper *s, const struct archive *a, struct totals *t)
+{
+	const enum archive_state state = archives_state(s->trace, a->name);
+	struct shipment shipment = {.shipper = s};
+	char path[sizeof(ARCHIVES_NAME) + NAME_MAX + 1];
+	_cleanup_close_ int dir = -1;
+	int code = CLI_OK, ret;
+	bool more;
+
+	if (state != ARCHIVE_NEW && state != ARCHIVE_BEGUN)
+		return CLI_OK;
+	snprintf(path, sizeof(path), ARCHIVES_NAME "/%s", a->name);
+	dir = openat(s->trace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret = dir < 0 ? -errno : sender_init(&shipment.sender, dir, s->name, false);
+	shipment.sender.chunk = a->number;
+	if (!ret)
+		code = ship_one(cli, &shipment, t, &more);
+	else if (ret != -ENOENT) /* else the session has removed it */
+		code = shipment.sender.is_refused
+			       ? fail_refused(cli, s, &shipment.sender)
+			       : cli_fail(cli, "failed", "%s/%s: %s", cli_safe(cli, s->path),
+					 cli_safe(cli, path), strerror(-ret));
+	if (dir >= 0)
+		sender_deinit(&shipment.sender);
+	return code;
+}
+
+/* Sends the parts that were rotated since the last one that was sent. Returns a code. */
+static int ship_archives(struct cli *cli, struct shipper *s, struct archive *last, struct totals *t)
+{
+	int code = CLI_OK;
+
+	while (!s->once && !code && archives_next(s->trace, last))
+		code = ship_archive(cli, s, last, t);
+	return code;
 }
 
 /* Sends the trace, and what follows after each rotation. */
 static int ship_all(struct cli *cli, struct shipper *s)
 {
 	struct totals t = {0};
+	struct archive last;
 	struct watch watch;
 	bool more = true;
-	int code = CLI_OK;
+	int code;
 
 	watch_init(&watch);
 	watch_add(&watch, s->trace, ".");
+	archives_begin(s->trace, &last);
+	code = ship_archives(cli, s, &last, &t);
 	while (more && !code) {
 		struct shipment shipment = {.shipper = s};
 		const int ret = sender_init(&shipment.sender, s->trace, s->name, s->once);
@@ -249,6 +294,8 @@ static int ship_all(struct cli *cli, struct shipper *s)
 			code = cli_fail(cli, "failed", "%s: %s", cli_safe(cli, s->path),
 				ret == -ENOENT ? "there is no trace" : strerror(-ret));
 		sender_deinit(&shipment.sender);
+		if (!code)
+			code = ship_archives(cli, s, &last, &t);
 	}
 	watch_deinit(&watch);
 	if (!code)

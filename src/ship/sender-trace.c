@@ -8,12 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/vec.h"
+#include "ship/archives.h"
 #include "ship/files.h"
 #include "ship/sender-internal.h"
 #include "ship/sender.h"
-
-#define RECORDING ".recording"
-#define ARCHIVES  "archives"
 
 int sender_fail(struct sender *s, int error, const char *fmt, ...)
 {
@@ -188,7 +186,7 @@ static int find_tops_in(struct sender *s, const char *where)
 		return -error;
 	}
 	while (!ret && (e = readdir(d)))
-		if (e->d_name[0] != '.' && strcmp(e->d_name, ARCHIVES))
+		if (e->d_name[0] != '.' && strcmp(e->d_name, ARCHIVES_NAME))
 			ret = find_entry(s, copy, e->d_name);
 	closedir(d);
 	return ret;
@@ -245,7 +243,7 @@ static int take_id(struct sender *s)
 {
 	const int dir = s->n_tops ? s->tops[0].fd : s->trace;
 	_cleanup_close_ int fd = openat(
-		dir, RECORDING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+		dir, ARCHIVES_RECORDING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
 
 	if (fd < 0 || flock(fd, LOCK_EX) < 0)
 		return -errno;
@@ -260,8 +258,8 @@ static int take_id(struct sender *s)
 static void sort_tops(struct sender *s)
 {
 	for (unsigned i = 1; i < s->n_tops; i++) {
-		const bool has = !faccessat(s->tops[i].fd, RECORDING, F_OK, 0);
-		const bool first_has = !faccessat(s->tops[0].fd, RECORDING, F_OK, 0);
+		const bool has = !faccessat(s->tops[i].fd, ARCHIVES_RECORDING, F_OK, 0);
+		const bool first_has = !faccessat(s->tops[0].fd, ARCHIVES_RECORDING, F_OK, 0);
 
 		if (has == first_has ? strcmp(s->tops[i].name, s->tops[0].name) < 0 : has) {
 			const struct sender_top t = s->tops[0];
@@ -299,35 +297,12 @@ void sender_deinit(struct sender *s)
 	ky_htab_deinit(&s->by_path);
 }
 
-static bool was_begun(int trace, const char *archive)
+void sender_mark_shipped(const struct sender *s)
 {
-	struct sender s = {.trace = trace, .watch = {.fd = -1}};
-	char path[NAME_MAX + 16];
-	bool begun = false;
+	int fd = openat(s->n_tops ? s->tops[0].fd : s->trace, ARCHIVES_SHIPPED,
+		O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0640);
 
-	snprintf(path, sizeof(path), "%s/%s", ARCHIVES, archive);
-	find_tops_in(&s, path);
-	for (unsigned i = 0; i < s.n_tops; i++)
-		begun |= !faccessat(s.tops[i].fd, RECORDING, F_OK, 0);
-	begun |= !s.n_tops; /* nothing was recorded */
-	sender_deinit(&s);
-	return begun;
-}
-
-unsigned sender_count_unsent(int trace)
-{
-	int fd = openat(trace, ARCHIVES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	unsigned n = 0;
-
-	while (d && (e = readdir(d)))
-		n += e->d_name[0] != '.' && !was_begun(trace, e->d_name);
-	if (d)
-		closedir(d);
-	else
-		ky_close(fd);
-	return n;
+	ky_close(fd);
 }
 
 struct visit {

@@ -242,7 +242,8 @@ static void put_files(struct link *l)
  */
 static struct ky_watermark watermark_of(const struct sender *s)
 {
-	struct ky_watermark w = s->has_watermark ? s->watermark : (struct ky_watermark){0};
+	struct ky_watermark w = s->has_watermark ? s->watermark
+						 : (struct ky_watermark){.chunk = s->chunk};
 
 	if (s->final && (s->moved || !s->once)) {
 		w.clock = UINT64_MAX;

@@ -57,6 +57,7 @@ struct sender {
 	uint8_t id[SEGMENT_ID_SIZE];
 	bool once;	    /* sends what is there, also while it is recorded */
 	bool is_refused;    /* some of the trace can never be sent; `why` says which */
+	uint64_t chunk;	    /* the number of an archive; the caller sets it */
 	uint64_t spool_max; /* bytes that may wait in the spool; 0: the directory is none */
 	struct pace pace;   /* of the connection; the caller sets its rate */
 	struct sender_top *tops;
@@ -91,8 +92,11 @@ int sender_init(struct sender *s, int trace, const char *name, bool once);
 int sender_limit(struct sender *s);
 /* Does a consumer hold the directory: is the session not destroyed yet? */
 bool sender_is_recorded(int trace);
-/* Returns how many archives are in the trace's directory of which nothing was ever sent. */
-unsigned sender_count_unsent(int trace);
+/*
+ * The receiver has all of a recording that is over. Another sender need not connect for it: if the
+ * mark cannot be written, it does, and finds that out.
+ */
+void sender_mark_shipped(const struct sender *s);
 void sender_deinit(struct sender *s);
 /*
  * Sends over a connected socket (borrowed) until the receiver has all. Returns 0, or -errno with

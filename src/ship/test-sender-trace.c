@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "ship/archives.h"
 #include "ship/sender-internal.h"
 #include "ship/sender.h"
 
@@ -139,6 +140,40 @@ static void test_many_directories(void **state)
 	assert_int_equal(sender_look(&t.sender, true, false), 0);
 	assert_int_equal(t.sender.n_files, 3 + 1 + 40);
 	assert_int_equal(t.sender.n_lost, 0);
+}
+
+/* Archives follow each other by their numbers; a sender begins with the first that was begun. */
+static void test_archives(void **state)
+{
+	static const char *const names[] = {"1-2-8", "2-3-9", "3-4-10", "3-4-11"};
+	struct archive a = {0};
+	char path[64];
+
+	archives_begin(t.dir, &a);
+	assert_string_equal(a.name, "");
+	assert_int_equal(mkdirat(t.dir, "archives", 0755), 0);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "archives/%s", names[i]);
+		assert_int_equal(mkdirat(t.dir, path, 0755), 0);
+		snprintf(path, sizeof(path), "archives/%s/ust", names[i]);
+		assert_int_equal(i < 3 ? mkdirat(t.dir, path, 0755) : 0, 0);
+	}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		assert_true(archives_next(t.dir, &a));
+		assert_string_equal(a.name, names[i]);
+		assert_int_equal(
+			archives_state(t.dir, a.name), i < 3 ? ARCHIVE_NEW : ARCHIVE_EMPTY);
+	}
+	assert_false(archives_next(t.dir, &a));
+	assert_int_equal(archives_count_new(t.dir), 3);
+	archives_begin(t.dir, &a);
+	assert_string_equal(a.name, "3-4-11");
+	ky_close(create_file("archives/3-4-10/ust/.recording"));
+	assert_int_equal(archives_state(t.dir, "3-4-10"), ARCHIVE_BEGUN);
+	archives_begin(t.dir, &a);
+	assert_string_equal(a.name, "2-3-9");
+	ky_close(create_file("archives/3-4-10/ust/.shipped"));
+	assert_int_equal(archives_state(t.dir, "3-4-10"), ARCHIVE_SHIPPED);
 }
 
 /* A name that no receiver takes: the reason is the name, and no other attempt can succeed. */
@@ -290,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_metadata, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_directories, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_archives, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_few_files, set_up, tear_down),

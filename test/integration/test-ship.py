@@ -128,7 +128,7 @@ def receive(k):
 def files_of(trace):
     """The trace's own files: not what each end notes for itself."""
     return {str(p.relative_to(trace)): p.read_bytes() for p in pathlib.Path(trace).rglob("*") if p.is_file()
-        and p.name not in (".recording", ".shipping", ".watermark") and "archives" not in p.relative_to(trace).parts}
+        and p.name not in (".recording", ".shipped", ".shipping", ".watermark") and "archives" not in p.relative_to(trace).parts}
 
 
 def same(trace, far, what):
@@ -522,6 +522,53 @@ def test_rotation(k):
     equal([count(part) for part in parts], [EVENTS, EVENTS], "events")
     for part, chunk in zip(parts, (0, 1)):
         equal(struct.unpack("<3Q", (part / ".watermark").read_bytes()), (2**64 - 1, chunk, 1), f"watermark of {part.name}")
+
+
+def test_rotated_meanwhile(k):
+    """
+    Parts that are rotated while the receiver cannot be reached, and while no sender runs, are sent
+    later: each once, to a directory of its own.
+    """
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+    before = k.kymo_json("rotate", "s")["rotation"]["path"]
+    emitted = []
+
+    def next_part():
+        k.app("emit", "-n", EVENTS + len(emitted))
+        emitted.append(EVENTS + len(emitted))
+        k.kymo("rotate", "s")
+
+    def parts():
+        return [count(p) for p in sorted(far_of(k).iterdir())] if far_of(k).exists() else []
+
+    down = k.top / "down"
+    k.app("emit", "-n", 1)
+    wait_for(lambda: (trace / "ust").exists(), "the first files of the second part")
+    down.touch()
+    ship = start_ship(k, trace, breakable(k))
+    wait_for(lambda: (trace / "ust" / ".recording").exists(), "the second part to be begun")
+    for _ in range(3):
+        next_part()
+    down.unlink()
+    emitted[0] += 1  # the event that was emitted before
+    wait_for(lambda: parts() == emitted, lambda: f"parts {emitted}, not {parts()}")
+    ship.kill()
+    ship.wait()
+    for _ in range(2):
+        next_part()
+    k.app("emit", "-n", EVENTS)
+    k.kymo("destroy", "s")
+    done = k.kymo("ship", trace, f"exec:{breakable(k)}")
+    check("1 part was rotated and never shipped" in done.stderr, done.stderr)
+    equal(parts(), [*emitted, EVENTS], "parts")
+    for number, part in enumerate(sorted(far_of(k).iterdir()), 1):
+        equal(struct.unpack("<3Q", (part / ".watermark").read_bytes()), (2**64 - 1, number, 1), f"watermark of {part.name}")
+    check(not list(pathlib.Path(before).rglob(".recording")), "the part before the first command was begun")
+    k.kymo("ship", trace, f"exec:{breakable(k)}")
+    equal(parts(), [*emitted, EVENTS], "parts after another command")
 
 
 def test_machine_failed(k):
