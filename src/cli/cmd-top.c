@@ -25,7 +25,7 @@
 #define ROWS_DEFAULT 20
 #define MAX_FLUSH_NS                                                                               \
 	(10 * NS_PER_S)	 /* the longest time that a stopped session may take to write its buffers */
-#define ROWS_OTHER 4	 /* of the screen: heads */
+#define ROWS_OTHER 5	 /* of the screen: heads, the keys, the number of others, the cursor */
 #define FILL_WIDTH 8	 /* characters of the bar */
 #define MAX_KEYS   10000 /* keys that are shown together; further ones are counted as others */
 #define NAMES_MAX  100	 /* counts in JSON that have the name of their process or thread */
@@ -332,10 +332,9 @@ static size_t count_rows(const struct top *t)
 {
 	struct winsize size;
 
-	if (!t->is_screen || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ||
-		size.ws_row <= ROWS_OTHER)
+	if (!t->is_screen || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row)
 		return ROWS_DEFAULT;
-	return size.ws_row - ROWS_OTHER;
+	return size.ws_row > ROWS_OTHER ? size.ws_row - ROWS_OTHER : 1;
 }
 
 /* How full the fullest buffer is: "▇▇▁▁▁▁▁▁ 21 %". */
@@ -356,8 +355,9 @@ static void print_head(struct top *t, const struct kymo_value *s)
 		cli_style(t->cli, CLI_PLAIN), seconds / 3600, seconds / 60 % 60, seconds % 60,
 		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")));
 	print_fill(kymo_value_u64(kymo_value_get(s, "fill")));
-	printf(", %" PRIu64 " events%s\n", kymo_value_u64(kymo_value_get(s, "in_buffers")),
-		t->is_screen ? "       q quit, e by event, p by process, t by thread" : "");
+	printf(", %" PRIu64 " events\n", kymo_value_u64(kymo_value_get(s, "in_buffers")));
+	if (t->is_screen)
+		printf("q quit, e by event, p by process, t by thread\n");
 	printf("%12s  %7s  ", "events/s", "share");
 	if (t->by == BY_EVENT)
 		printf("%-32s  ", "name");
@@ -366,15 +366,15 @@ static void print_head(struct top *t, const struct kymo_value *s)
 
 static void print_text(struct top *t, const struct kymo_value *s, struct count **all, size_t n)
 {
+	/* long lines are cut at the right edge: wrapped, they would move the head off the screen */
 	if (t->is_screen)
-		printf("\033[H\033[J");
+		printf("\033[?7l\033[H\033[J");
 	print_head(t, s);
 	for (size_t i = 0; i < n && i < count_rows(t); i++)
 		print_count(t, s, all[i]);
 	if (t->n_others)
 		printf("%12.0f  of others\n", rate_of(t, t->n_others));
-	if (!t->is_screen)
-		printf("\n");
+	fputs(t->is_screen ? "\033[?7h" : "\n", stdout);
 	fflush(stdout);
 }
 
@@ -496,6 +496,15 @@ static int show_round(struct top *t, uint64_t *last_ns)
 	return CLI_OK;
 }
 
+/* Keys come at once and unseen. Again each round: ^Z and fg give the terminal the shell's modes. */
+static void set_keys(const struct top *t)
+{
+	struct termios raw = t->saved;
+
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
 /* Waits for the next round, and obeys keys. The end of the terminal ends the command, as q does. */
 static void wait_for_round(struct top *t, uint64_t until_ns)
 {
@@ -503,6 +512,8 @@ static void wait_for_round(struct top *t, uint64_t until_ns)
 	ssize_t n;
 	char key;
 
+	if (t->is_screen)
+		set_keys(t);
 	while (!is_interrupted && cli_now_ns() < until_ns) {
 		int ms = (int)((until_ns - cli_now_ns()) / 1000000) + 1;
 
@@ -537,15 +548,8 @@ static int show_rounds(struct top *t)
 
 static void begin_screen(struct top *t)
 {
-	struct termios raw;
-
 	t->is_screen = !t->cli->json && isatty(STDIN_FILENO) && cli_is_screen() &&
 		       !tcgetattr(STDIN_FILENO, &t->saved);
-	if (!t->is_screen)
-		return;
-	raw = t->saved;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
 static void end_screen(struct top *t)

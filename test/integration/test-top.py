@@ -3,10 +3,13 @@
 """kymo top: what a session records now, until it stops."""
 
 import collections
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
 import termios
 
@@ -148,6 +151,62 @@ def test_terminal(k):
             kymotest.wait_for(lambda: has_output(master), f"two rounds in {seen}")
             seen += os.read(master, 65536)
         check(b"\x1b" not in seen, f"a terminal without escape sequences: {seen}")
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def rows_of_screen(output, rows, columns):
+    """Returns the rows that a terminal of this size shows after this output, as xterm does."""
+    screen, wraps = [""], True
+    for part in re.findall("\x1b\\[[?0-9;]*[A-Za-z]|[^\x1b]", output):
+        if part == "\x1b[H":
+            screen = [""]
+        elif part in ("\x1b[?7l", "\x1b[?7h"):
+            wraps = part[-1] == "h"
+        elif part == "\n":
+            screen.append("")
+        elif part != "\r" and part[0] != "\x1b":
+            if len(screen[-1]) == columns and wraps:
+                screen.append("")
+            screen[-1] = screen[-1][:columns - 1] + part if len(screen[-1]) == columns else screen[-1] + part
+    return screen[-rows:]
+
+
+def test_small_terminal(k):
+    """The head stays on a screen that is narrower than the lines, and shorter than the list."""
+    k.start_daemon()
+    k.record()
+    k.kymo("add-context", "-s", "s", "-t", "vtid")
+    master, slave = pty.openpty()
+    try:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 6, 40, 0, 0))
+        top = subprocess.Popen([CLI, "top", "s", "--by=thread", "-d", "20ms"], env={**k.env, "TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave)
+        k.started.append(top)
+        kymotest.wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON, "top to use the terminal")
+        app = k.spawn("emit", "-n", 100, "-t", 8, "-w")
+        k.expect(app, "ready")
+        k.let_go(app)
+        k.let_go(app)
+        k.finish(app)
+        seen, shown = b"", []
+        while not any("%  " in row for row in shown):
+            seen += os.read(master, 1)
+            if seen.endswith(b"\x1b[H"):  # the next screen begins: this one is complete
+                shown = rows_of_screen(seen[:-3].decode(), 6, 40)
+        equal((shown[0][:7], shown[1][:6], shown[2].split()), ("s   00:", "q quit", ["events/s", "share", "thread"]), f"heads of {shown}")
+        check("%  " in shown[3], f"no row of a thread in {shown}")
+        # a shell that stops top and continues it, by ^Z and fg, changes the terminal
+        mode = termios.tcgetattr(slave)
+        mode[3] |= termios.ICANON
+        termios.tcsetattr(slave, termios.TCSANOW, mode)
+        while termios.tcgetattr(slave)[3] & termios.ICANON:
+            os.read(master, 1)
+        os.write(master, b"q")
+        while top.poll() is None:
+            kymotest.wait_for(lambda: top.poll() is not None or has_output(master), "the end of top")
+            if has_output(master):
+                os.read(master, 65536)
     finally:
         os.close(master)
         os.close(slave)
