@@ -138,11 +138,17 @@ int stream_set_apart(struct stream *s, uint64_t clock_now, bool alone)
 }
 
 /* A full disk often has room for one packet: then the trace itself reports the losses. */
-void stream_give_up(struct stream *s)
+void stream_give_up(struct stream *s, uint64_t clock_now)
 {
+	int ret = 0;
+
 	s->n_unwritten += source_n_left(s->source);
+	/* before the source is taken: a first packet begins where the losses begin */
+	if (stream_count_unreported(s))
+		ret = stream_append_base(s);
 	s->source->taken.pos = s->source->head; /* and writers get no room for more */
-	stream_append_losses(s);
+	if (!ret)
+		stream_append_losses(s, clock_now);
 }
 
 uint64_t stream_count_unreported(const struct stream *s)
@@ -150,12 +156,12 @@ uint64_t stream_count_unreported(const struct stream *s)
 	return stream_count_discarded(s, &s->end) - s->end.n_discarded;
 }
 
-int stream_report_for_others(struct stream *s, uint64_t n)
+int stream_report_for_others(struct stream *s, uint64_t n, uint64_t clock_now)
 {
 	int ret;
 
 	s->n_of_others += n;
-	ret = stream_append_losses(s);
+	ret = stream_append_losses(s, clock_now);
 	if (ret < 0)
 		s->n_of_others -= n;
 	return ret;

@@ -405,7 +405,7 @@ void stream_set_leave_out(struct stream_set *set, uint64_t ts)
 }
 
 /* Readers count losses in files: those of streams that have got none go to another stream. */
-static void report_unreported(struct stream_set *set)
+static void report_unreported(struct stream_set *set, uint64_t clock_now)
 {
 	uint64_t n = 0;
 	uint32_t i;
@@ -416,7 +416,7 @@ static void report_unreported(struct stream_set *set)
 		struct stream *s = &set->streams[i];
 
 		if (s->to->n_packets && !s->source->abandoned && !stream_count_unreported(s) &&
-			!stream_report_for_others(s, n))
+			!stream_report_for_others(s, n, clock_now))
 			break;
 	}
 	if (!n || i == set->n_streams)
@@ -427,15 +427,18 @@ static void report_unreported(struct stream_set *set)
 
 void stream_set_give_up(struct stream_set *set)
 {
+	/* a copy may be of an earlier boot, with another clock */
+	uint64_t now = set->sources->copied ? 0 : ky_clock_read(set->sources->clock);
+
 	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct stream *s = &set->streams[i];
 
 		/* The last records of such a ring cannot even be counted. */
 		if (!s->source->abandoned && !s->source->settled)
 			quarantine_stream(set, i);
-		stream_give_up(s);
+		stream_give_up(s, now);
 	}
-	report_unreported(set);
+	report_unreported(set, now);
 }
 
 bool stream_set_has_packets(const struct stream_set *set)

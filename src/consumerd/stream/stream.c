@@ -240,21 +240,27 @@ static bool ends_early(const struct stream *s)
 /* Appends what is only for losses or the end. All pieces are written. */
 static int append_last(struct stream *s)
 {
-	int ret = stream_append_losses(s);
+	int ret = stream_append_losses(s, 0);
 
 	if (ret < 0 || !ends_early(s))
 		return ret;
 	return append_empty(s, s->source->until, s->end.n_discarded);
 }
 
-int stream_append_losses(struct stream *s)
+int stream_append_base(struct stream *s)
+{
+	return append_base(s, s->end.ts ? s->end.ts : s->since);
+}
+
+int stream_append_losses(struct stream *s, uint64_t until)
 {
 	uint64_t ts = s->end.ts ? s->end.ts : s->since;
 	int ret;
 
 	if (stream_count_discarded(s, &s->end) == s->end.n_discarded)
 		return 0;
-	ret = append_base(s, ts);
+	ret = stream_append_base(s);
+	ts = KY_MAX(ts, until);
 	return ret < 0 ? ret
 		       : append_empty(s, begin_of_empty(s, ts), stream_count_discarded(s, &s->end));
 }

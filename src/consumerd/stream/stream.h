@@ -88,12 +88,18 @@ uint64_t stream_leave_out(struct stream *s, uint64_t ts);
  * it reports do not count. Returns 0, or -errno if a file stays.
  */
 int stream_set_apart(struct stream *s, uint64_t clock_now, bool alone);
-/* Ends the stream: counts the rest of the source as unwritten, if possible in the trace, too. */
-void stream_give_up(struct stream *s);
+/*
+ * Ends the stream: counts the rest of the source as unwritten, if possible in the trace, too.
+ * clock_now: no record is later.
+ */
+void stream_give_up(struct stream *s, uint64_t clock_now);
 /* Returns the losses that no packet reports. */
 uint64_t stream_count_unreported(const struct stream *s);
-/* Reports n losses of other streams, too. Returns 0, or -errno if there is no room. */
-int stream_report_for_others(struct stream *s, uint64_t n);
+/*
+ * Reports n losses of other streams, too, which are not later than clock_now. Returns 0, or -errno
+ * if there is no room.
+ */
+int stream_report_for_others(struct stream *s, uint64_t n, uint64_t clock_now);
 
 /* --- between stream.c and stream-chunk.c --- */
 
@@ -101,8 +107,17 @@ int stream_report_for_others(struct stream *s, uint64_t n);
 uint64_t stream_count_discarded(const struct stream *s, const struct stream_end *end);
 /* Moves *end behind the stream's next packet, which is in the sink, or need not be. */
 void stream_account(const struct stream *s, struct stream_end *end, const struct ky_ctf_packet *p);
-/* Appends an empty packet for losses that no packet reports yet. Returns 0 or -errno. */
-int stream_append_losses(struct stream *s);
+/*
+ * Appends the packet without losses that must precede a first packet with losses. Its position is
+ * that up to which the source is taken. Returns 0 or -errno.
+ */
+int stream_append_base(struct stream *s);
+/*
+ * Appends an empty packet for losses that no packet reports yet. until: the clock at which it ends
+ * if no record can follow that is earlier; otherwise 0, for a moment after the last packet. Returns
+ * 0 or -errno.
+ */
+int stream_append_losses(struct stream *s, uint64_t until);
 /*
  * Begins the next file. Returns 0, or -errno if the events in the file to be removed cannot be
  * counted: then the present file continues until another try.

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "consumerd/stream/stream-set.h"
 
 #define N_IN_PIPE   5 /* records that one read returns */
@@ -78,9 +79,10 @@ static struct {
 	uint32_t records[RECORDS_MAX];
 	uint32_t n_records;
 	uint64_t file;
-	uint64_t n_discarded; /* as the last packet reports them */
-	int n_fail;	      /* appends that will fail */
-	uint64_t spare_ns;    /* of the last append */
+	uint64_t n_discarded;		   /* as the last packet reports them */
+	int n_fail;			   /* appends that will fail */
+	uint64_t spare_ns;		   /* of the last append */
+	struct ky_ctf_packet before, last; /* the last two packets */
 } out;
 
 /*
@@ -114,6 +116,8 @@ static int out_append(
 		memcpy(&out.records[out.n_records], packets[i].data, packets[i].len);
 		out.n_records += packets[i].len / 4;
 		out.n_discarded = packets[i].header.events_discarded;
+		out.before = out.last;
+		out.last = packets[i].header;
 		s->size += packets[i].header.packet_bits / 8;
 		s->n_packets++;
 	}
@@ -486,6 +490,36 @@ static void test_losses_without_file(void **state)
 	stream_set_free(set);
 }
 
+/*
+ * The disk was full from the begin to the end. The losses go from the begin of the recording to its
+ * end, and the first packet begins where the records do: nothing was overwritten before.
+ */
+static void test_given_up_unwritten(void **state)
+{
+	struct source_set sources;
+	struct stream_set *set;
+	struct trace t;
+	uint64_t since, now;
+
+	memset(&pair, 0, sizeof(pair));
+	set = pair_begin(&sources, &t);
+	set->n_streams = 1;
+	since = set->streams[0].since;
+	pair.pipes[0].source.settled = true;
+	pair.pipes[0].source.head = 12;
+	pair.pipes[0].source.head_count = 3;
+	now = ky_clock_read(sources.clock);
+	stream_set_give_up(set);
+	assert_int_equal(out.before.events_discarded, 0);
+	assert_int_equal(out.before.position_begin, 0);
+	assert_true(out.before.timestamp_end <= since);
+	assert_int_equal(out.last.events_discarded, 3);
+	assert_int_equal(out.last.position_begin, 12);
+	assert_true(out.last.timestamp_end >= now);
+	set->n_streams = 2;
+	stream_set_free(set);
+}
+
 /* A program that writes on for ever does not keep its memory. */
 static void test_set_that_never_settles(void **state)
 {
@@ -521,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_set_is_written),
 		cmocka_unit_test(test_set_begun_without_room),
 		cmocka_unit_test(test_losses_without_file),
+		cmocka_unit_test(test_given_up_unwritten),
 		cmocka_unit_test(test_set_that_never_settles),
 	};
 
