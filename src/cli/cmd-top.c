@@ -20,12 +20,13 @@
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define ROWS_DEFAULT 20
 #define MAX_FLUSH_NS                                                                               \
 	(10 * NS_PER_S)	 /* the longest time that a stopped session may take to write its buffers */
-#define ROWS_OTHER 5	 /* of the screen: heads, the keys, the number of others, the cursor */
+#define ROWS_OTHER 6	 /* of the screen: heads, problem, keys, number of others, cursor */
 #define FILL_WIDTH 8	 /* characters of the bar */
 #define MAX_KEYS   10000 /* keys that are shown together; further ones are counted as others */
 #define NAMES_MAX  100	 /* counts in JSON that have the name of their process or thread */
@@ -345,6 +346,22 @@ static void print_fill(uint64_t percent)
 	printf(" %" PRIu64 " %%", percent);
 }
 
+/* Says why no event gets into the trace now, if that is so. */
+static void print_problem(struct top *t, const struct kymo_value *s)
+{
+	const char *error = cli_member(t->cli, s, "error");
+	uint64_t silent_ms = kymo_value_u64(kymo_value_get(s, "silent_ms"));
+
+	if (!*error && !silent_ms)
+		return;
+	printf("%serror:%s ", cli_style(t->cli, CLI_RED), cli_style(t->cli, CLI_PLAIN));
+	if (*error)
+		printf("%s\n", error);
+	else
+		printf("the consumer has not worked for %" PRIu64 " s: 'kymo status' says why\n",
+			silent_ms / 1000);
+}
+
 static void print_head(struct top *t, const struct kymo_value *s)
 {
 	uint64_t seconds = (cli_now_ns() - t->began_ns) / NS_PER_S;
@@ -356,6 +373,7 @@ static void print_head(struct top *t, const struct kymo_value *s)
 		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")));
 	print_fill(kymo_value_u64(kymo_value_get(s, "fill")));
 	printf(", %" PRIu64 " events\n", kymo_value_u64(kymo_value_get(s, "in_buffers")));
+	print_problem(t, s);
 	if (t->is_screen)
 		printf("q quit, e by event, p by process, t by thread\n");
 	printf("%12s  %7s  ", "events/s", "share");
@@ -407,11 +425,14 @@ static void print_json(struct top *t, const struct kymo_value *s, struct count *
 	ky_buf_printf(&b,
 		"\"seconds\": %.9f, \"events\": %" PRIu64
 		", \"is_sample\": %s, \"discarded\": %" PRIu64 ", \"in_buffers\": %" PRIu64
-		", \"fill\": %" PRIu64 ", \"by\": \"%s\", \"counts\": [",
+		", \"fill\": %" PRIu64 ", \"silent_ms\": %" PRIu64 ", ",
 		(double)t->round_ns / (double)NS_PER_S, t->n_events,
 		t->is_sample ? "true" : "false", kymo_value_u64(kymo_value_get(s, "discarded")),
 		kymo_value_u64(kymo_value_get(s, "in_buffers")),
-		kymo_value_u64(kymo_value_get(s, "fill")), by_names[t->by]);
+		kymo_value_u64(kymo_value_get(s, "fill")),
+		kymo_value_u64(kymo_value_get(s, "silent_ms")));
+	cli_put_member(&b, "error", kymo_value_string(kymo_value_get(s, "error")));
+	ky_buf_printf(&b, "\"by\": \"%s\", \"counts\": [", by_names[t->by]);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		put_json_count(&b, t, s, all[i], i < NAMES_MAX);

@@ -95,6 +95,8 @@ def test_status(k):
     shown = json.loads(k.kymo("--json", "top", "s", "-d", "10ms", "--rounds=1").stdout)
     equal(shown["fill"], s["fill"], "the fill that top shows")
     check("buffers ▇▇▇▇▇" in (text := k.kymo("top", "s", "-d", "10ms", "--rounds=1").stdout) and f" {s['fill']} %" in text, text)
+    check("error: the consumer has not worked for " in text and "'kymo status' says why" in text, f"top does not say why there are no events: {text}")
+    check(shown["silent_ms"] > 0 and shown["error"] == "", shown)
     check("still in the buffers" in k.kymo("status", "s").stdout, "the text says it too")
     os.kill(consumer, signal.SIGCONT)
     wait_for(lambda: not named(k, consumer), "the warning to go")
