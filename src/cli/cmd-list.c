@@ -64,6 +64,7 @@ static void print_sessions(struct cli *cli, const struct kymo_value *sessions)
 		printf("%s%s%s [%s]%s%s\n", cli_style(cli, CLI_BOLD), cli_member(cli, s, "name"),
 			cli_style(cli, CLI_PLAIN), cli_member(cli, s, "state"), *output ? " " : "",
 			output);
+		cli_report_problem(cli, s, "  ");
 	}
 	if (!kymo_value_count(sessions))
 		puts("there is no session: make one with 'kymo create'");

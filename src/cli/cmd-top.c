@@ -346,22 +346,6 @@ static void print_fill(uint64_t percent)
 	printf(" %" PRIu64 " %%", percent);
 }
 
-/* Says why no event gets into the trace now, if that is so. */
-static void print_problem(struct top *t, const struct kymo_value *s)
-{
-	const char *error = cli_member(t->cli, s, "error");
-	uint64_t silent_ms = kymo_value_u64(kymo_value_get(s, "silent_ms"));
-
-	if (!*error && !silent_ms)
-		return;
-	printf("%serror:%s ", cli_style(t->cli, CLI_RED), cli_style(t->cli, CLI_PLAIN));
-	if (*error)
-		printf("%s\n", error);
-	else
-		printf("the consumer has not worked for %" PRIu64 " s: 'kymo status' says why\n",
-			silent_ms / 1000);
-}
-
 static void print_head(struct top *t, const struct kymo_value *s)
 {
 	uint64_t seconds = (cli_now_ns() - t->began_ns) / NS_PER_S;
@@ -373,7 +357,7 @@ static void print_head(struct top *t, const struct kymo_value *s)
 		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")));
 	print_fill(kymo_value_u64(kymo_value_get(s, "fill")));
 	printf(", %" PRIu64 " events\n", kymo_value_u64(kymo_value_get(s, "in_buffers")));
-	print_problem(t, s);
+	cli_report_problem(t->cli, s, "");
 	if (t->is_screen)
 		printf("q quit, e by event, p by process, t by thread\n");
 	printf("%12s  %7s  ", "events/s", "share");

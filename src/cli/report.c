@@ -496,6 +496,21 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session, const
 		puts("  none");
 }
 
+void cli_report_problem(struct cli *cli, const struct kymo_value *session, const char *indent)
+{
+	const char *error = cli_member(cli, session, "error");
+	uint64_t silent_ms = kymo_value_u64(kymo_value_get(session, "silent_ms"));
+
+	if (!*error && !silent_ms)
+		return;
+	printf("%s%serror:%s ", indent, cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN));
+	if (*error)
+		puts(error);
+	else
+		printf("the consumer has not worked for %" PRIu64 " s: 'kymo status %s' says why\n",
+			silent_ms / 1000, cli_member(cli, session, "name"));
+}
+
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings)
 {
 	for (size_t i = 0; i < kymo_value_count(warnings); i++)

@@ -28,6 +28,11 @@ void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const 
 void cli_report_session(struct cli *cli, const struct kymo_value *session, const char *domain);
 /* Prints "warning: ..." for each text of a list. */
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
+/*
+ * Prints, on a line that begins with `indent`, why no event gets into the session's trace now.
+ * Prints nothing if events do. session: of `list` or `status`.
+ */
+void cli_report_problem(struct cli *cli, const struct kymo_value *session, const char *indent);
 /* Prints a channel's contexts, as "vpid, vtid", and a newline. */
 void cli_report_contexts(struct cli *cli, const struct kymo_value *channel);
 /* Prints which programs an object's `tracked` has. Prints nothing, and returns false, for all. */

@@ -262,6 +262,8 @@ struct json_object *report_session_brief(const struct session *s)
 	add_string(o, "domain", domains_of(s));
 	add_string(o, "state", session_state_name(s));
 	add_string(o, "output", s->output);
+	add_string(o, "error", s->error ? s->error : "");
+	add_number(o, "silent_ms", consumer_silence_ns(&recording_of(s)->consumer) / 1000000);
 	if (s->shm_path)
 		add_string(o, "shm_path", s->shm_path);
 	return o;
@@ -347,7 +349,6 @@ static void add_health(struct json_object *o, const struct session *s)
 
 	if (c->lost_ns)
 		add_number(o, "lost_ms_ago", (now - c->lost_ns) / 1000000);
-	add_number(o, "silent_ms", consumer_silence_ns(c) / 1000000);
 	if (s->journal_fd < 0 && !s->env->bound)
 		json_add(o, "no_journal", json_object_new_boolean(true));
 	add_number(o, "fullest", c->fullest);
@@ -432,7 +433,6 @@ struct json_object *report_session(const struct session *s)
 	session_clock_put(&s->clock, clock);
 	add_string(o, "clock", clock);
 	add_number(o, "snapshots", recording_of(s)->n_snapshots);
-	add_string(o, "error", s->error ? s->error : "");
 	json_add(o, "refused", report_refused(s));
 	ky_list_foreach (c, &s->channels, node)
 		json_append(channels, report_channel(c));
