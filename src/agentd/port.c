@@ -39,6 +39,99 @@ static struct sockaddr_in address_of(unsigned number)
 	return a;
 }
 
+/* --- users of sockets --- */
+
+/* As the kernel's tables show them. */
+enum socket_state { ESTABLISHED = 1, LISTENING = 10 };
+
+/*
+ * Asks the kernel for this socket alone: /proc/net/tcp has all of the machine's, and one user can
+ * make many. Returns false if this kernel has no sock_diag(7), or there is no such socket.
+ */
+static bool ask_kernel(const struct sockaddr_in *of, unsigned to, struct inet_diag_msg *ret)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 r;
+	} request = {
+		.head = {sizeof(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0},
+		.r = {.sdiag_family = AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0U},
+	};
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_msg m;
+		char attributes[1024];
+	} reply;
+	_cleanup_close_ int fd = socket(
+		AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	ssize_t n;
+
+	request.r.id.idiag_sport = of->sin_port;
+	request.r.id.idiag_src[0] = of->sin_addr.s_addr;
+	request.r.id.idiag_dport = htons((uint16_t)to);
+	request.r.id.idiag_dst[0] = to ? htonl(INADDR_LOOPBACK) : 0;
+	request.r.id.idiag_cookie[0] = request.r.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	if (fd < 0 || send(fd, &request, sizeof(request), 0) != sizeof(request))
+		return false;
+	n = recv(fd, &reply, sizeof(reply), 0);
+	if (n < (ssize_t)offsetof(typeof(reply), attributes) ||
+		reply.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return false;
+	*ret = reply.m;
+	return true;
+}
+
+/* An IPv4 address as /proc/net/tcp shows it, or at the end of one in /proc/net/tcp6. */
+static bool is_address(const char *text, uint32_t address)
+{
+	static const char mapped[] = "0000000000000000FFFF0000";
+	char hex[9];
+
+	if (strlen(text) == strlen(mapped) + 8 && !strncmp(text, mapped, strlen(mapped)))
+		text += strlen(mapped);
+	snprintf(hex, sizeof(hex), "%08" PRIX32, address);
+	return !strcmp(text, hex);
+}
+
+static bool find_in(const char *path, const struct sockaddr_in *of, unsigned to,
+	enum socket_state state, uid_t *ret_uid)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	unsigned of_port, to_port, its_state, uid;
+	char line[512], address[40];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*u: %39[0-9A-F]:%x %*[0-9A-F]:%x %x %*s %*s %*s %u", address,
+			    &of_port, &to_port, &its_state, &uid) != 5 ||
+			of_port != ntohs(of->sin_port) || to_port != to || its_state != state ||
+			!is_address(address, of->sin_addr.s_addr))
+			continue;
+		*ret_uid = uid;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Finds the user of a socket in this state, of which the address is known, and to which port of
+ * this machine it is connected; 0: to none. Of a socket that its process has closed, the kernel
+ * says that it is root's: its state is another one. Returns false if there is no such socket.
+ */
+static bool find_user(
+	const struct sockaddr_in *of, unsigned to, enum socket_state state, uid_t *ret_uid)
+{
+	struct inet_diag_msg m;
+
+	/* The socket is of either kind. */
+	if (!ask_kernel(of, to, &m))
+		return find_in("/proc/net/tcp", of, to, state, ret_uid) ||
+		       find_in("/proc/net/tcp6", of, to, state, ret_uid);
+	*ret_uid = m.idiag_uid;
+	return m.idiag_state == state;
+}
+
+/* --- the port --- */
+
 /* Returns a socket that listens on the port, or on any free one if number is 0; or -errno. */
 static int listen_on(unsigned number)
 {
@@ -55,12 +148,16 @@ static int listen_on(unsigned number)
 	return ret;
 }
 
-static bool has_listener(unsigned number)
+/*
+ * Returns true if this user's server listens on the port. Another user's is none that programs
+ * should connect to: any user may listen there while no daemon does.
+ */
+static bool has_server(unsigned number)
 {
-	struct sockaddr_in a = address_of(number);
-	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_in a = address_of(number);
+	uid_t uid;
 
-	return fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a));
+	return find_user(&a, 0, LISTENING, &uid) && uid == geteuid();
 }
 
 /* Listens on the predecessor's port, as soon as it has exited. -EADDRINUSE: another one serves. */
@@ -73,7 +170,7 @@ static int listen_again(unsigned number)
 		nanosleep(&t, NULL);
 		fd = listen_on(number);
 	}
-	if (fd == -EADDRINUSE && !has_listener(number))
+	if (fd == -EADDRINUSE && !has_server(number))
 		return listen_on(0);
 	return fd;
 }
@@ -118,6 +215,7 @@ static int write_number(const struct port *p)
 	if (fd < 0)
 		return -errno;
 	n = snprintf(text, sizeof(text), "%u\n", p->number);
+	errno = EIO; /* a part was written */
 	if (write(fd, text, (size_t)n) != n || fchmod(fd, mode) < 0 || rename(new, p->path) < 0)
 		ret = -errno;
 	close(fd);
@@ -159,7 +257,7 @@ void port_close(struct port *p, bool keep)
 		return;
 	if (keep)
 		nanosleep(&t, NULL);
-	if (read_number(p->path) != p->number || (keep && has_listener(p->number)))
+	if (read_number(p->path) != p->number || (keep && has_server(p->number)))
 		return;
 	unlink(p->path);
 	snprintf(dir, sizeof(dir), "%s", p->path);
@@ -170,79 +268,6 @@ void port_close(struct port *p, bool keep)
 		rmdir(dir); /* fails if anything else is there */
 }
 
-/* --- the user of a connection --- */
-
-/* Of a socket that its process has closed, the kernel says that it is root's. */
-enum { ESTABLISHED = 1 };
-#define NOBODY ((uid_t)-1)
-
-/*
- * Asks the kernel for the socket at the other end alone: /proc/net/tcp has all of the machine's,
- * and one user can make many. Returns false if this kernel has no sock_diag(7).
- */
-static bool ask_kernel(const struct sockaddr_in *from, unsigned to, uid_t *ret_uid)
-{
-	struct {
-		struct nlmsghdr head;
-		struct inet_diag_req_v2 r;
-	} request = {
-		.head = {sizeof(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0},
-		.r = {.sdiag_family = AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0U},
-	};
-	struct {
-		struct nlmsghdr head;
-		struct inet_diag_msg m;
-		char attributes[1024];
-	} reply;
-	_cleanup_close_ int fd = socket(
-		AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	ssize_t n;
-
-	request.r.id.idiag_sport = from->sin_port;
-	request.r.id.idiag_src[0] = from->sin_addr.s_addr;
-	request.r.id.idiag_dport = htons((uint16_t)to);
-	request.r.id.idiag_dst[0] = htonl(INADDR_LOOPBACK);
-	request.r.id.idiag_cookie[0] = request.r.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	if (fd < 0 || send(fd, &request, sizeof(request), 0) != sizeof(request))
-		return false;
-	n = recv(fd, &reply, sizeof(reply), 0);
-	if (n < (ssize_t)offsetof(typeof(reply), attributes) ||
-		reply.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return false;
-	*ret_uid = reply.m.idiag_state == ESTABLISHED ? reply.m.idiag_uid : NOBODY;
-	return true;
-}
-
-/* An IPv4 address as /proc/net/tcp shows it, or at the end of one in /proc/net/tcp6. */
-static bool is_address(const char *text, uint32_t address)
-{
-	static const char mapped[] = "0000000000000000FFFF0000";
-	char hex[9];
-
-	if (strlen(text) == strlen(mapped) + 8 && !strncmp(text, mapped, strlen(mapped)))
-		text += strlen(mapped);
-	snprintf(hex, sizeof(hex), "%08" PRIX32, address);
-	return !strcmp(text, hex);
-}
-
-static bool find_in(const char *path, const struct sockaddr_in *from, unsigned to, uid_t *ret_uid)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	unsigned from_port, to_port, state, uid;
-	char line[512], address[40];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*u: %39[0-9A-F]:%x %*[0-9A-F]:%x %x %*s %*s %*s %u", address,
-			    &from_port, &to_port, &state, &uid) != 5 ||
-			from_port != ntohs(from->sin_port) || to_port != to ||
-			state != ESTABLISHED || !is_address(address, from->sin_addr.s_addr))
-			continue;
-		*ret_uid = uid;
-		return true;
-	}
-	return false;
-}
-
 int port_accept(const struct port *p, uid_t *ret_uid)
 {
 	struct sockaddr_in from;
@@ -251,11 +276,7 @@ int port_accept(const struct port *p, uid_t *ret_uid)
 
 	if (fd < 0)
 		return -errno;
-	/* The program has either kind of socket. */
-	if ((ask_kernel(&from, p->number, ret_uid) ||
-		    find_in("/proc/net/tcp", &from, p->number, ret_uid) ||
-		    find_in("/proc/net/tcp6", &from, p->number, ret_uid)) &&
-		*ret_uid != NOBODY)
+	if (find_user(&from, p->number, ESTABLISHED, ret_uid))
 		return fd;
 	close(fd);
 	return -ESRCH;

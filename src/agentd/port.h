@@ -18,13 +18,15 @@ struct port {
 
 /*
  * Opens the port with the number in the file, if there is one and it is free, because agents that
- * were connected to a predecessor try that number again. Then writes the file. Returns 0, or -errno
- * with the reason in `why`.
+ * were connected to a predecessor try that number again; else any free port, unless a server of
+ * this user listens on that number. Then writes the file. Returns 0, or -errno with the reason in
+ * `why`: -EADDRINUSE if another server serves. port_close() follows in any case.
  */
 int port_open(struct port *p, const char *path, char *why, size_t why_size);
 /*
- * Closes the port, and removes the file. keep: the file stays as long as a successor needs to open
- * the port again, and is removed if there is none: programs would wait for a port that is closed.
+ * Closes the port, and removes the file if it still has this port's number. keep: the file stays as
+ * long as a successor needs to open the port again, and is removed if there is none: programs would
+ * wait for a port that is closed.
  */
 void port_close(struct port *p, bool keep);
 /*
