@@ -40,7 +40,7 @@ static const struct kymo_field *make_fields(struct input *in)
 	in->n += n + 1;
 	for (; f < fields + n; f++) {
 		uint8_t kind = take(in), how = take(in);
-		struct ky_field basic = {.kind = kind % 17, .elem = kind / 17};
+		struct ky_desc_field basic = {.kind = kind % 17, .elem = kind / 17};
 
 		*f = (struct kymo_field){.kind = basic.kind ? basic.kind : KYMO_FIELD_STRUCT,
 			.elem = basic.elem,

@@ -492,14 +492,14 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 }
 
 /* Finds out what events of this name do. NULL: no memory. */
-static const struct ky_span_role *find_role(struct ky_spans *s, const struct ky_span_event *e)
+static const struct ky_event_role *find_role(struct ky_spans *s, const struct ky_span_event *e)
 {
-	struct ky_span_role *role = &s->roles[e->class % KY_SPAN_ROLES];
+	struct ky_event_role *role = &s->roles[e->class % KY_SPAN_ROLES];
 	size_t len;
 
 	if (ky_likely(role->event == e->name && role->is_async == e->is_async))
 		return role;
-	*role = (struct ky_span_role){.is_async = e->is_async};
+	*role = (struct ky_event_role){.is_async = e->is_async};
 	role->is_begin = ends_in(e->name, "_begin", &len);
 	if (role->is_begin || ends_in(e->name, "_end", &len)) {
 		role->span = find_name(s, e->name, len, e->is_async);
@@ -514,7 +514,7 @@ int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 {
 	struct ky_span_begin span = {
 		.ns = e->ns, .id = e->id, .stream = e->stream, .owner = s->owner};
-	const struct ky_span_role *role;
+	const struct ky_event_role *role;
 
 	if (!e->name)
 		return ky_spans_gap(s, e->stream, e->ns);

@@ -83,7 +83,7 @@ struct ky_ended_span {
 };
 
 /* The effect of events of a name: they begin or end the span, or, without a span, neither. */
-struct ky_span_role {
+struct ky_event_role {
 	const char *event; /* the reader's; NULL: none yet */
 	struct ky_span_name *span;
 	bool is_async, is_begin;
@@ -92,10 +92,10 @@ struct ky_span_role {
 #define KY_SPAN_ROLES 64
 
 struct ky_spans {
-	struct ky_span_role roles[KY_SPAN_ROLES]; /* of the last events, by their class */
-	struct ky_htab names;			  /* struct ky_span_name */
-	struct ky_htab threads;			  /* struct thread: the open spans of each */
-	struct thread *last_thread;		  /* of an event; NULL: none yet */
+	struct ky_event_role roles[KY_SPAN_ROLES]; /* of the last events, by their class */
+	struct ky_htab names;			   /* struct ky_span_name */
+	struct ky_htab threads;			   /* struct thread: the open spans of each */
+	struct thread *last_thread;		   /* of an event; NULL: none yet */
 	struct ky_htab open;	     /* but those that only their thread's list has yet */
 	struct ky_open_span *unused; /* for the next ones; linked by `below` */
 	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */

@@ -58,7 +58,7 @@ static const struct agent_level log4j2_levels[] = {
 	{0},
 };
 
-static const struct agent_domain domains[] = {
+static const struct cli_agent_domain domains[] = {
 	{"python", "lttng_python:event", python_levels},
 	{"jul", "lttng_jul:event", jul_levels},
 	{"log4j", "lttng_log4j:event", log4j_levels},
@@ -73,7 +73,7 @@ bool agents_are_meant(struct cli *cli)
 	return false;
 }
 
-const struct agent_domain *agents_named(const char *name)
+const struct cli_agent_domain *agents_named(const char *name)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(domains); i++)
 		if (!strcasecmp(name, domains[i].option))
@@ -81,7 +81,7 @@ const struct agent_domain *agents_named(const char *name)
 	return NULL;
 }
 
-int agents_domain(struct cli *cli, const struct agent_domain **ret_domain)
+int agents_domain(struct cli *cli, const struct cli_agent_domain **ret_domain)
 {
 	*ret_domain = NULL;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(domains); i++) {
@@ -96,7 +96,7 @@ int agents_domain(struct cli *cli, const struct agent_domain **ret_domain)
 }
 
 /* INFO, PYTHON_INFO or 20. */
-static bool parse_level(const struct agent_domain *d, const char *text, int64_t *ret_level)
+static bool parse_level(const struct cli_agent_domain *d, const char *text, int64_t *ret_level)
 {
 	const size_t n = strlen(d->option);
 	const char *name = text;
@@ -115,7 +115,7 @@ static bool parse_level(const struct agent_domain *d, const char *text, int64_t 
 	return !errno && *text && !*end && *ret_level >= INT32_MIN && *ret_level <= INT32_MAX;
 }
 
-static int refuse_level(struct cli *cli, const struct agent_domain *d, const char *text)
+static int refuse_level(struct cli *cli, const struct cli_agent_domain *d, const char *text)
 {
 	struct ky_buf names = {0};
 	int code;
@@ -134,7 +134,7 @@ static void put_and(struct ky_buf *to)
 		ky_buf_puts(to, " && ");
 }
 
-static int put_level(struct cli *cli, const struct agent_domain *d, struct ky_buf *to)
+static int put_level(struct cli *cli, const struct cli_agent_domain *d, struct ky_buf *to)
 {
 	const char *least = cli_get(cli, "loglevel"), *only = cli_get(cli, "loglevel-only");
 	const char *text = least ? least : only, *comparison = "==";
@@ -178,8 +178,8 @@ static void put_loggers(struct ky_buf *to, const struct kymo_value *loggers)
 	ky_buf_puts(to, n > 1 ? ")" : "");
 }
 
-int agents_filter(struct cli *cli, const struct agent_domain *d, const struct kymo_value *loggers,
-	struct ky_buf *to)
+int agents_filter(struct cli *cli, const struct cli_agent_domain *d,
+	const struct kymo_value *loggers, struct ky_buf *to)
 {
 	const char *filter = cli_get(cli, "filter");
 	int code;

@@ -20,7 +20,7 @@
 
 struct agent_level;
 
-struct agent_domain {
+struct cli_agent_domain {
 	const char *option, *event;
 	const struct agent_level *levels;
 };
@@ -28,17 +28,17 @@ struct agent_domain {
 /* Returns whether an option of a domain was given. */
 bool agents_are_meant(struct cli *cli);
 /* Returns the domain of this name in any letters, such as "PYTHON", or NULL. */
-const struct agent_domain *agents_named(const char *name);
+const struct cli_agent_domain *agents_named(const char *name);
 /* Appends the filter for one logger. */
 void agents_put_logger(struct ky_buf *to, const char *logger);
 /* Stores the domain that the options name; NULL: none. Reports an error if there are several. */
-int agents_domain(struct cli *cli, const struct agent_domain **ret_domain);
+int agents_domain(struct cli *cli, const struct cli_agent_domain **ret_domain);
 /*
  * Appends the filter for any of the loggers, and for the level and filter of the command line.
  * loggers: as in kymo_value_at; "*": all. Appends nothing if all messages pass.
  */
-int agents_filter(struct cli *cli, const struct agent_domain *d, const struct kymo_value *loggers,
-	struct ky_buf *to);
+int agents_filter(struct cli *cli, const struct cli_agent_domain *d,
+	const struct kymo_value *loggers, struct ky_buf *to);
 /* Returns whether a filter that agents_filter made, for one logger and not all, is for this one. */
 bool agents_filter_names(const char *filter, const char *logger);
 

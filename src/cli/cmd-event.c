@@ -74,7 +74,7 @@ static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 }
 
 /* Enables the rule of one logger. */
-static int enable_logger(struct cli *cli, const struct agent_domain *d, const char *logger,
+static int enable_logger(struct cli *cli, const struct cli_agent_domain *d, const char *logger,
 	struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *one = cli_params_new(cli);
@@ -97,8 +97,8 @@ static int enable_logger(struct cli *cli, const struct agent_domain *d, const ch
 }
 
 /* Calls fn for each logger of the command line. *ret_reply: the last reply. */
-static int each_logger(struct cli *cli, const struct agent_domain *d,
-	int (*fn)(struct cli *cli, const struct agent_domain *d, const char *logger,
+static int each_logger(struct cli *cli, const struct cli_agent_domain *d,
+	int (*fn)(struct cli *cli, const struct cli_agent_domain *d, const char *logger,
 		struct kymo_value **ret_reply),
 	struct kymo_value **ret_reply)
 {
@@ -114,7 +114,7 @@ static int each_logger(struct cli *cli, const struct agent_domain *d,
 	return code;
 }
 
-static int enable_loggers(struct cli *cli, const struct agent_domain *d)
+static int enable_loggers(struct cli *cli, const struct cli_agent_domain *d)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	int code;
@@ -196,7 +196,7 @@ static int add_subject(struct cli *cli, struct kymo_value *params)
 static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	const struct agent_domain *domain;
+	const struct cli_agent_domain *domain;
 	int code = params ? agents_domain(cli, &domain) : CLI_FAILED;
 
 	if (!code && domain)
@@ -225,7 +225,7 @@ static int run_enable(struct cli *cli)
 }
 
 /* Disables the rules of one logger, or all of the domain: those with this filter; NULL: any. */
-static int disable_filter(struct cli *cli, const struct agent_domain *d, const char *filter,
+static int disable_filter(struct cli *cli, const struct cli_agent_domain *d, const char *filter,
 	struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
@@ -255,7 +255,7 @@ static const struct kymo_value *find_channel(const struct kymo_value *session, c
 	return NULL;
 }
 
-static int disable_logger(struct cli *cli, const struct agent_domain *d, const char *logger,
+static int disable_logger(struct cli *cli, const struct cli_agent_domain *d, const char *logger,
 	struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *status = NULL;
@@ -291,7 +291,7 @@ static int disable_logger(struct cli *cli, const struct agent_domain *d, const c
 	return code;
 }
 
-static int disable_loggers(struct cli *cli, const struct agent_domain *d)
+static int disable_loggers(struct cli *cli, const struct cli_agent_domain *d)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	int code;
@@ -309,7 +309,7 @@ static int disable_loggers(struct cli *cli, const struct agent_domain *d)
 static int run_disable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	const struct agent_domain *domain;
+	const struct cli_agent_domain *domain;
 	int code = params ? agents_domain(cli, &domain) : CLI_FAILED;
 	size_t n;
 

@@ -175,7 +175,7 @@ static int allow_blocking(struct cli *cli, struct kymo_value *channel)
 
 /* Adds the loggers of --event as a rule. */
 static int add_loggers(
-	struct recording *rec, const struct agent_domain *d, struct kymo_value *rules)
+	struct recording *rec, const struct cli_agent_domain *d, struct kymo_value *rules)
 {
 	_cleanup_value_ struct kymo_value *loggers = cli_params_new(rec->cli);
 	struct ky_buf filter = {0};
@@ -193,7 +193,7 @@ static int add_loggers(
 
 static int add_rules(struct recording *rec, struct kymo_value *rules)
 {
-	const struct agent_domain *domain;
+	const struct cli_agent_domain *domain;
 	int code = agents_domain(rec->cli, &domain);
 
 	if (!code && domain)

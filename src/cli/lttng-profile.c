@@ -256,7 +256,7 @@ static void put_logger(const struct xml *event, struct kymo_value *params)
 	ky_buf_deinit(&text);
 }
 
-static struct kymo_value *rule_params(const struct profile *p, const struct agent_domain *agent,
+static struct kymo_value *rule_params(const struct profile *p, const struct cli_agent_domain *agent,
 	const char *channel, const struct xml *event)
 {
 	struct kymo_value *params = new_params(p, channel);
@@ -272,7 +272,7 @@ static struct kymo_value *rule_params(const struct profile *p, const struct agen
 	return params;
 }
 
-static int enable_event(const struct profile *p, const struct agent_domain *agent,
+static int enable_event(const struct profile *p, const struct cli_agent_domain *agent,
 	const char *channel, const struct xml *event)
 {
 	_cleanup_value_ struct kymo_value *params = rule_params(p, agent, channel, event);
@@ -284,7 +284,7 @@ static int enable_event(const struct profile *p, const struct agent_domain *agen
 }
 
 /* It is enabled first, because a rule has to exist. */
-static int load_disabled_event(const struct profile *p, const struct agent_domain *agent,
+static int load_disabled_event(const struct profile *p, const struct cli_agent_domain *agent,
 	const char *channel, const struct xml *event)
 {
 	_cleanup_value_ struct kymo_value *params = rule_params(p, agent, channel, event);
@@ -299,7 +299,7 @@ static int load_disabled_event(const struct profile *p, const struct agent_domai
  * disable-event may disable several rules of one pattern, so those that are not enabled come first.
  */
 static int load_events(
-	const struct profile *p, const struct agent_domain *agent, const struct xml *channel)
+	const struct profile *p, const struct cli_agent_domain *agent, const struct xml *channel)
 {
 	const struct xml *first = xml_child(xml_child(channel, "events"), "event"), *e;
 	const char *name = xml_text(channel, "name");
@@ -316,7 +316,7 @@ static int load_events(
 	return code;
 }
 
-static int load_channel(const struct profile *p, const struct agent_domain *agent,
+static int load_channel(const struct profile *p, const struct cli_agent_domain *agent,
 	const struct xml *domain, const struct xml *channel)
 {
 	_cleanup_value_ struct kymo_value *params = new_params(p, xml_text(channel, "name"));
@@ -364,7 +364,7 @@ static int load_domain(const struct profile *p, const struct xml *domain)
 	const struct xml *channel = xml_child(xml_child(domain, "channels"), "channel");
 	const struct xml *trackers = xml_child(domain, "process_attr_trackers");
 	const char *type = xml_text(domain, "type");
-	const struct agent_domain *agent = agents_named(type);
+	const struct cli_agent_domain *agent = agents_named(type);
 	int code = CLI_OK;
 
 	if (!strcmp(type, "KERNEL")) {

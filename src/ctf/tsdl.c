@@ -197,9 +197,9 @@ static void put_bound(struct ky_buf *b, uint64_t v, bool is_signed)
 		ky_buf_printf(b, "%" PRIu64, v);
 }
 
-static void put_enum(struct ky_buf *b, const struct ky_field *f)
+static void put_enum(struct ky_buf *b, const struct ky_desc_field *f)
 {
-	struct ky_field walk = *f;
+	struct ky_desc_field walk = *f;
 	struct kymo_enum_label label;
 	bool is_signed = f->flags & KYMO_FIELD_SIGNED;
 	const char *separator = "";
@@ -222,7 +222,7 @@ static void put_enum(struct ky_buf *b, const struct ky_field *f)
 }
 
 /* The type of a scalar field, or of an array's element. */
-static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
+static void put_scalar(struct ky_buf *b, const struct ky_desc_field *f, uint8_t kind)
 {
 	switch (kind) {
 	case KYMO_FIELD_INT:
@@ -257,7 +257,7 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
  */
 static bool has_field(struct ky_desc siblings, const char *name)
 {
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	while (ky_desc_next_field(&siblings, &f))
 		if (!strcmp(f.name, name) || (*name == '_' && !strcmp(f.name, name + 1)) ||
@@ -305,17 +305,17 @@ static void put_struct(struct ky_buf *b, const struct ky_desc *fields, int depth
 	ky_buf_puts(b, "}");
 }
 
-static bool has_length(const struct ky_field *f)
+static bool has_length(const struct ky_desc_field *f)
 {
 	return f->kind == KYMO_FIELD_SEQUENCE || f->kind == KYMO_FIELD_TEXT_SEQUENCE ||
 	       f->kind == KYMO_FIELD_BLOB;
 }
 
-static void put_tag(struct ky_buf *b, const struct ky_field *f, const char *name, int depth)
+static void put_tag(struct ky_buf *b, const struct ky_desc_field *f, const char *name, int depth)
 {
 	struct ky_desc options = ky_field_fields(f);
 	char none[COMPANION_NAME_MAX] = "none";
-	struct ky_field option;
+	struct ky_desc_field option;
 	uint32_t n = 0;
 
 	make_unique(none, &options);
@@ -327,14 +327,14 @@ static void put_tag(struct ky_buf *b, const struct ky_field *f, const char *name
 }
 
 static void put_field(
-	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_field *f, int depth);
+	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_desc_field *f, int depth);
 
 /* An option with a length or a tag before it is a structure of both. */
-static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *tag, int depth)
+static void put_variant(struct ky_buf *b, const struct ky_desc_field *f, const char *tag, int depth)
 {
 	struct ky_desc options = ky_field_fields(f), alone = {.n_fields = 0};
 	char none[COMPANION_NAME_MAX] = "none";
-	struct ky_field option;
+	struct ky_desc_field option;
 
 	make_unique(none, &options);
 	ky_buf_printf(b, "variant <_%s> {\n", tag);
@@ -358,7 +358,8 @@ static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *
 }
 
 /* Writes the type of a field, up to the field's name. */
-static void put_type(struct ky_buf *b, const struct ky_field *f, const char *companion, int depth)
+static void put_type(
+	struct ky_buf *b, const struct ky_desc_field *f, const char *companion, int depth)
 {
 	struct ky_desc fields = ky_field_fields(f);
 	const uint8_t kind = ky_field_basic_kind(f);
@@ -372,7 +373,7 @@ static void put_type(struct ky_buf *b, const struct ky_field *f, const char *com
 }
 
 static void put_field(
-	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_field *f, int depth)
+	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_desc_field *f, int depth)
 {
 	char companion[COMPANION_NAME_MAX] = "";
 
@@ -396,7 +397,7 @@ static void put_field(
 static void put_fields(struct ky_buf *b, const struct ky_desc *siblings, int depth)
 {
 	struct ky_desc d = *siblings;
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	while (ky_desc_next_field(&d, &f))
 		if (!(f.flags & KYMO_FIELD_ASIDE))
@@ -406,7 +407,7 @@ static void put_fields(struct ky_buf *b, const struct ky_desc *siblings, int dep
 static void put_context(struct ky_buf *b, const struct ky_context *c)
 {
 	const struct ky_ctx_type *t = c->type;
-	const struct ky_field f = {.kind = t->field,
+	const struct ky_desc_field f = {.kind = t->field,
 		.elem = t->elem,
 		.size = t->size,
 		.flags = t->flags,
@@ -420,7 +421,7 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 	const struct ky_context *contexts, uint32_t n_contexts)
 {
 	struct ky_desc d;
-	struct ky_field f;
+	struct ky_desc_field f;
 	const char *uri;
 
 	ky_desc_open(&d, desc);

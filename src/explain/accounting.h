@@ -23,7 +23,7 @@ struct ky_window {
 #define KY_MAX_MARKS 48 /* names of events that an instance may follow */
 
 /* The newest event of the application, or end of a span, of one name in one process. */
-struct ky_mark {
+struct ky_before_mark {
 	uint32_t name;
 	uint32_t process; /* UINT32_MAX: not known */
 	int64_t ns, first_ns;
@@ -116,7 +116,7 @@ struct ky_account {
 	size_t n;
 	struct ky_machine machine;
 	KY_VEC(struct ky_window *) windows; /* owned */
-	struct ky_mark marks[KY_MAX_MARKS];
+	struct ky_before_mark marks[KY_MAX_MARKS];
 	size_t n_marks;
 	int64_t begun_ns; /* the newest begin of an instance; INT64_MIN: none */
 	KY_VEC(struct ky_company_span) company; /* by index in x->company */

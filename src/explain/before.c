@@ -6,7 +6,7 @@
 #include "explain/accounting.h"
 
 /* The one of this name and process; or an unused one; NULL: there are too many. */
-static struct ky_mark *find_mark(struct ky_account *a, uint32_t name, uint32_t process)
+static struct ky_before_mark *find_mark(struct ky_account *a, uint32_t name, uint32_t process)
 {
 	for (size_t i = 0; i < a->n_marks; i++) {
 		if (a->marks[i].name == name && a->marks[i].process == process)
@@ -14,7 +14,7 @@ static struct ky_mark *find_mark(struct ky_account *a, uint32_t name, uint32_t p
 	}
 	if (a->n_marks == KY_MAX_MARKS)
 		return NULL;
-	a->marks[a->n_marks] = (struct ky_mark){.name = name, .process = process};
+	a->marks[a->n_marks] = (struct ky_before_mark){.name = name, .process = process};
 	return &a->marks[a->n_marks++];
 }
 
@@ -24,7 +24,7 @@ void ky_before_add_event(
 	const struct ky_field *counter = e->class->known[KY_FIELD_COUNTER];
 	bool is_span = e->kind == KY_EVENT_SPAN_END && e->class->base != a->x->span &&
 		       !e->class->is_library;
-	struct ky_mark *m;
+	struct ky_before_mark *m;
 
 	if (!e->class->is_own && !is_span)
 		return;
@@ -43,7 +43,7 @@ int ky_before_keep_rare(struct ky_account *a)
 	int r = 0;
 
 	for (size_t i = 0; i < a->n_marks && !r; i++) {
-		const struct ky_mark *m = &a->marks[i];
+		const struct ky_before_mark *m = &a->marks[i];
 
 		if (m->n <= 2 && m->counter.type == KY_FACT_NONE)
 			r = ky_vec_add(&a->x->rare, (struct ky_rare){m->name, m->first_ns});
@@ -53,7 +53,7 @@ int ky_before_keep_rare(struct ky_account *a)
 	return r;
 }
 
-static void add_since(struct ky_account *a, struct ky_instance *i, const struct ky_mark *m,
+static void add_since(struct ky_account *a, struct ky_instance *i, const struct ky_before_mark *m,
 	enum ky_trait_kind kind, int64_t since)
 {
 	/* Before the first instance lies the start of the program. */
@@ -67,7 +67,7 @@ void ky_before_add_traits(struct ky_account *a, struct ky_instance *i, int64_t t
 	uint32_t process = a->x->threads.v[i->thread]->process;
 
 	for (size_t k = 0; k < a->n_marks; k++) {
-		const struct ky_mark *m = &a->marks[k];
+		const struct ky_before_mark *m = &a->marks[k];
 
 		if (m->process != process && m->process != UINT32_MAX)
 			continue;

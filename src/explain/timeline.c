@@ -98,7 +98,7 @@ int ky_timeline_note(struct ky_timeline *t, int64_t ns)
 
 /* --- the scheduler --- */
 
-static int note_off(struct ky_timeline *t, int64_t ns, enum ky_state state, uint32_t thread)
+static int note_off(struct ky_timeline *t, int64_t ns, enum ky_thread_state state, uint32_t thread)
 {
 	const struct ky_history h = {
 		.ns = ns, .state = (uint8_t)state, .span = doing(t), .thread = thread};

@@ -34,7 +34,7 @@ struct ky_frame {
 	struct ky_mutex *mutex; /* not LOCK: lent while it waits for a condition; or NULL */
 };
 
-enum ky_state {
+enum ky_thread_state {
 	KY_STATE_RUNNING, /* or nothing else is known */
 	KY_STATE_LOCK,
 	KY_STATE_CONDITION,
@@ -45,7 +45,7 @@ enum ky_state {
 /* The state of the thread from here to the next entry. */
 struct ky_history {
 	int64_t ns;
-	uint8_t state;	 /* enum ky_state */
+	uint8_t state;	 /* enum ky_thread_state */
 	uint32_t span;	 /* ky_frame.doing of the innermost */
 	uint32_t thread; /* WAITING, CONDITION: the waker or UINT32_MAX; READY: a processor */
 	struct ky_mutex *mutex; /* LOCK */

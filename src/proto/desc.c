@@ -29,7 +29,7 @@ static void encode_field(struct ky_writer *w, const struct kymo_field *f)
 	const struct kymo_enum_type *e = f->kind == KYMO_FIELD_MEDIA ? &media_type : f->ext;
 	const uint8_t kind = f->kind == KYMO_FIELD_MEDIA ? KYMO_FIELD_ENUM : f->kind;
 	const uint8_t basic = ky_field_basic_kind(
-		&(struct ky_field){.kind = kind, .elem = f->elem});
+		&(struct ky_desc_field){.kind = kind, .elem = f->elem});
 
 	ky_write_u8(w, kind);
 	ky_write_u8(w, f->elem);
@@ -89,7 +89,7 @@ void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes)
 	d->fields = r;
 }
 
-static void open_field(struct ky_field *f, struct ky_bytes bytes)
+static void open_field(struct ky_desc_field *f, struct ky_bytes bytes)
 {
 	struct ky_reader r = {.buf = bytes.data, .len = bytes.len};
 
@@ -116,7 +116,7 @@ static void open_field(struct ky_field *f, struct ky_bytes bytes)
 	f->rest = r;
 }
 
-bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f)
+bool ky_desc_next_field(struct ky_desc *d, struct ky_desc_field *f)
 {
 	struct ky_bytes bytes;
 
@@ -135,7 +135,7 @@ const char *ky_desc_model_emf_uri(struct ky_desc *d)
 	return d->fields.pos < d->fields.len ? ky_read_str(&d->fields) : "";
 }
 
-bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label)
+bool ky_field_next_label(struct ky_desc_field *f, struct kymo_enum_label *label)
 {
 	if (f->rest.error || f->rest.pos == f->rest.len)
 		return false;
@@ -145,7 +145,7 @@ bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label)
 	return !f->rest.error;
 }
 
-struct ky_desc ky_field_fields(const struct ky_field *f)
+struct ky_desc ky_field_fields(const struct ky_desc_field *f)
 {
 	return (struct ky_desc){
 		.provider = "", .name = f->name, .n_fields = f->n_fields, .fields = f->rest};
@@ -207,7 +207,7 @@ static bool scalar_valid(uint8_t kind, uint8_t size)
 	}
 }
 
-static const char *check_labels(struct ky_field *f)
+static const char *check_labels(struct ky_desc_field *f)
 {
 	struct kymo_enum_label label;
 	uint32_t n = 0;
@@ -229,7 +229,7 @@ static const char *check_labels(struct ky_field *f)
 static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_left);
 
 /* The fields of a field. */
-static const char *check_inner(const struct ky_field *f, unsigned depth, uint32_t *n_left)
+static const char *check_inner(const struct ky_desc_field *f, unsigned depth, uint32_t *n_left)
 {
 	struct ky_desc inner = ky_field_fields(f);
 
@@ -240,7 +240,7 @@ static const char *check_inner(const struct ky_field *f, unsigned depth, uint32_
 	return check_fields(&inner, depth + 1, n_left);
 }
 
-static const char *check_kind(const struct ky_field *f)
+static const char *check_kind(const struct ky_desc_field *f)
 {
 	switch (f->kind) {
 	case KYMO_FIELD_ARRAY:
@@ -263,7 +263,7 @@ static const char *check_kind(const struct ky_field *f)
 	}
 }
 
-static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_left)
+static const char *check_field(struct ky_desc_field *f, unsigned depth, uint32_t *n_left)
 {
 	const char *why;
 
@@ -320,7 +320,7 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 {
 	struct place places[KY_FIELDS_MAX];
 	const char *why = NULL;
-	struct ky_field f;
+	struct ky_desc_field f;
 	bool filter_only = false;
 	uint32_t n = 0;
 

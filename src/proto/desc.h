@@ -70,7 +70,7 @@ struct ky_desc {
 	struct ky_reader fields; /* private: of ky_desc_next_field */
 };
 
-struct ky_field {
+struct ky_desc_field {
 	uint8_t kind, elem, size, flags;
 	uint32_t count;
 	const char *name;
@@ -89,18 +89,18 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why);
 /* Opens a checked description. */
 void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes);
 /* Reads the next field into *f. Returns false at the end. */
-bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f);
+bool ky_desc_next_field(struct ky_desc *d, struct ky_desc_field *f);
 /* Returns the URI of the event's model; "": none. Call it after the last field. */
 const char *ky_desc_model_emf_uri(struct ky_desc *d);
-bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label);
+bool ky_field_next_label(struct ky_desc_field *f, struct kymo_enum_label *label);
 /* Returns the fields of a field, for ky_desc_next_field. */
-struct ky_desc ky_field_fields(const struct ky_field *f);
-static inline bool ky_field_is_array(const struct ky_field *f)
+struct ky_desc ky_field_fields(const struct ky_desc_field *f);
+static inline bool ky_field_is_array(const struct ky_desc_field *f)
 {
 	return f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_SEQUENCE;
 }
 /* Returns the field's kind, or that of its elements. */
-static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
+static inline uint8_t ky_field_basic_kind(const struct ky_desc_field *f)
 {
 	return ky_field_is_array(f) ? f->elem : f->kind;
 }

@@ -46,7 +46,7 @@ static void test_passes(void **state)
 	struct ky_bytes desc = encode_with_fields(event);
 	struct kymo_enum_label label;
 	struct ky_desc d, inner;
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	(void)state;
 	assert_int_equal(ky_desc_check(desc, NULL), 0);
@@ -172,7 +172,7 @@ static void test_values_of_labels(void **state)
 	static const struct kymo_field fields[] = {{KYMO_FIELD_ENUM, 0, 4, 0, 0, "e", &type}, {0}};
 	struct kymo_enum_label label;
 	struct ky_desc d;
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	(void)state;
 	ky_desc_open(&d, encode_with_fields(fields));

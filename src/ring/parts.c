@@ -30,7 +30,7 @@ static struct array array_of(const struct ky_geometry *g, int i)
 	return arrays[i];
 }
 
-static void **address_of(struct ky_part *part, int array)
+static void **address_of(struct ky_ring_part *part, int array)
 {
 	void **const addresses[ARRAYS] = {&part->ctl, &part->table, &part->oldest, &part->data};
 
@@ -70,7 +70,7 @@ static void unmap_window(struct window w, void *address)
 }
 
 static bool extend_array(
-	struct ky_parts *p, const struct ky_geometry *g, unsigned int part, int array, int fd)
+	struct ky_ring_parts *p, const struct ky_geometry *g, unsigned int part, int array, int fd)
 {
 	void **address = address_of(&p->part[part], array), *none = NULL, *mapped;
 	struct window w = window_of(g, part, array);
@@ -90,7 +90,7 @@ static bool extend_array(
 }
 
 static bool extend_arrays(
-	struct ky_parts *p, const struct ky_geometry *g, unsigned int part, int fd)
+	struct ky_ring_parts *p, const struct ky_geometry *g, unsigned int part, int fd)
 {
 	for (int array = 0; array < ARRAYS; array++)
 		if (!extend_array(p, g, part, array, fd))
@@ -98,10 +98,10 @@ static bool extend_arrays(
 	return true;
 }
 
-const struct ky_part *ky_parts_extend(
-	struct ky_parts *p, const struct ky_geometry *g, uint32_t slot, int fd)
+const struct ky_ring_part *ky_parts_extend(
+	struct ky_ring_parts *p, const struct ky_geometry *g, uint32_t slot, int fd)
 {
-	const struct ky_part *found = ky_parts_find(p, slot);
+	const struct ky_ring_part *found = ky_parts_find(p, slot);
 
 	for (unsigned int i = 0; !found && i <= ky_part_of(slot); i++)
 		if (!extend_arrays(p, g, i, fd))
@@ -110,11 +110,11 @@ const struct ky_part *ky_parts_extend(
 }
 
 /* Calls `visit` for each window that is mapped, with its address. */
-static void for_each_window(const struct ky_parts *p, const struct ky_geometry *g, int argument,
-	void (*visit)(void *address, size_t size, int argument))
+static void for_each_window(const struct ky_ring_parts *p, const struct ky_geometry *g,
+	int argument, void (*visit)(void *address, size_t size, int argument))
 {
 	for (unsigned int i = 0; i < KY_PARTS_MAX; i++) {
-		struct ky_part part = p->part[i];
+		struct ky_ring_part part = p->part[i];
 
 		for (int array = 0; array < ARRAYS; array++) {
 			struct window w = window_of(g, i, array);
@@ -131,7 +131,7 @@ static void advise(void *address, size_t size, int advice)
 	madvise(address, size, advice);
 }
 
-void ky_parts_advise(const struct ky_parts *p, const struct ky_geometry *g, int advice)
+void ky_parts_advise(const struct ky_ring_parts *p, const struct ky_geometry *g, int advice)
 {
 	for_each_window(p, g, advice, advise);
 }
@@ -142,7 +142,7 @@ static void unmap_memory(void *address, size_t size, int unused)
 	munmap(address, size);
 }
 
-void ky_parts_unmap(struct ky_parts *p, const struct ky_geometry *g)
+void ky_parts_unmap(struct ky_ring_parts *p, const struct ky_geometry *g)
 {
 	for_each_window(p, g, 0, unmap_memory);
 	memset(p, 0, sizeof(*p));

@@ -28,12 +28,12 @@
  * and data to be where they are. NULL: not mapped. Mapped in this order, so `data` says that all
  * are.
  */
-struct ky_part {
+struct ky_ring_part {
 	void *ctl, *table, *oldest, *data;
 };
 
-struct ky_parts {
-	struct ky_part part[KY_PARTS_MAX];
+struct ky_ring_parts {
+	struct ky_ring_part part[KY_PARTS_MAX];
 };
 
 static inline unsigned int ky_part_of(uint32_t slot)
@@ -42,9 +42,9 @@ static inline unsigned int ky_part_of(uint32_t slot)
 }
 
 /* Returns the part of the slot if it is mapped, else NULL. */
-static inline const struct ky_part *ky_parts_find(const struct ky_parts *p, uint32_t slot)
+static inline const struct ky_ring_part *ky_parts_find(const struct ky_ring_parts *p, uint32_t slot)
 {
-	const struct ky_part *part = &p->part[ky_part_of(slot)];
+	const struct ky_ring_part *part = &p->part[ky_part_of(slot)];
 
 	/* Acquire: pairs with ky_parts_extend. The rest of the part is mapped, too. */
 	return __atomic_load_n(&part->data, __ATOMIC_ACQUIRE) ? part : NULL;
@@ -58,17 +58,17 @@ extern bool ky_parts_closed;
  * part is mapped. Any thread and any signal handler may call it with -1. Changes errno. Returns the
  * slot's part, or NULL.
  */
-const struct ky_part *ky_parts_extend(
-	struct ky_parts *p, const struct ky_geometry *g, uint32_t slot, int fd);
+const struct ky_ring_part *ky_parts_extend(
+	struct ky_ring_parts *p, const struct ky_geometry *g, uint32_t slot, int fd);
 /* Says that the whole set is mapped at base. */
-static inline void ky_parts_set_whole(struct ky_parts *p, void *base)
+static inline void ky_parts_set_whole(struct ky_ring_parts *p, void *base)
 {
 	for (int i = 0; i < KY_PARTS_MAX; i++)
-		p->part[i] = (struct ky_part){base, base, base, base};
+		p->part[i] = (struct ky_ring_part){base, base, base, base};
 }
 /* Calls madvise() for all that is mapped. */
-void ky_parts_advise(const struct ky_parts *p, const struct ky_geometry *g, int advice);
+void ky_parts_advise(const struct ky_ring_parts *p, const struct ky_geometry *g, int advice);
 /* Unmaps all parts. */
-void ky_parts_unmap(struct ky_parts *p, const struct ky_geometry *g);
+void ky_parts_unmap(struct ky_ring_parts *p, const struct ky_geometry *g);
 
 #endif

@@ -442,7 +442,7 @@ static void count_lost(struct ky_set *set, enum ky_lost why)
 
 /* Waits a moment for room, within the set's limit, while the hook is on. */
 static enum ky_waited wait_for_room(
-	const struct ky_hook *hook, struct ky_set *set, struct ky_wait *wait)
+	const struct ky_hook *hook, struct ky_set *set, struct ky_ring_wait *wait)
 {
 	enum ky_waited waited;
 
@@ -477,7 +477,7 @@ static int write_again(struct ky_hook *hook, struct ky_set *set, ky_write_fn wri
 static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky_write_fn write,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
-	struct ky_wait wait = {0};
+	struct ky_ring_wait wait = {0};
 	enum ky_waited waited;
 	struct ky_set *set;
 	uint32_t id_unused;
@@ -514,7 +514,7 @@ static __attribute__((cold, noinline)) bool wait_thread(struct ky_hook *hook, st
 	uint32_t id, const void *payload, uint32_t len, const struct kymo_piece *pieces,
 	size_t n_pieces)
 {
-	struct ky_wait wait = {0};
+	struct ky_ring_wait wait = {0};
 	enum ky_waited waited;
 
 	do {

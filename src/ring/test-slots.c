@@ -243,7 +243,7 @@ static void test_hostile_hint(void **state)
 }
 
 /* Returns the address of a slot's words in its part. */
-static uint64_t *word_of(struct fixture *f, const struct ky_part *p, uint32_t slot, int array)
+static uint64_t *word_of(struct fixture *f, const struct ky_ring_part *p, uint32_t slot, int array)
 {
 	switch (array) {
 	case 0:
@@ -261,7 +261,7 @@ static uint64_t *word_of(struct fixture *f, const struct ky_part *p, uint32_t sl
 static void test_parts(void **state)
 {
 	const uint32_t slots[] = {0, 15, 16, 31, 32, 63, 64, 99};
-	struct ky_parts by_file = {0}, by_thread = {0};
+	struct ky_ring_parts by_file = {0}, by_thread = {0};
 	struct ky_geometry *g;
 	struct fixture f;
 	int fd = memfd_create("parts", MFD_CLOEXEC);
@@ -273,8 +273,8 @@ static void test_parts(void **state)
 	assert_non_null(ky_parts_extend(&by_thread, g, 0, fd));
 	assert_null(ky_parts_find(&by_thread, 16));
 	for (uint32_t i = 0; i < KY_ARRAY_SIZE(slots); i++) {
-		const struct ky_part *a = ky_parts_extend(&by_file, g, slots[i], fd);
-		const struct ky_part *b = ky_parts_extend(&by_thread, g, slots[i], -1);
+		const struct ky_ring_part *a = ky_parts_extend(&by_file, g, slots[i], fd);
+		const struct ky_ring_part *b = ky_parts_extend(&by_thread, g, slots[i], -1);
 
 		assert_true(a && b && b == ky_parts_find(&by_thread, slots[i]));
 		for (int array = 0; array < 4; array++) {

@@ -79,7 +79,7 @@ static uint64_t load_oldest(const struct ky_ring_ctl *ctl)
 
 /* A slot, and the part of the set that its ring is in. NULL: none. */
 struct place {
-	const struct ky_part *part;
+	const struct ky_ring_part *part;
 	uint32_t slot;
 	uint32_t claimed; /* just now */
 };
@@ -103,7 +103,7 @@ static struct ky_block_entry *entry_of(const struct ky_set *set, struct place p,
 static __thread KY_THREAD_TLS struct {
 	const struct ky_set *set;
 	uint64_t me;
-	const struct ky_part *part;
+	const struct ky_ring_part *part;
 	uint32_t slot, turn;
 } known[KNOWN];
 static __thread KY_THREAD_TLS uint64_t self;

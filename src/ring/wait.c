@@ -39,7 +39,7 @@ static bool sleep_ns(uint64_t ns)
 	return slept;
 }
 
-enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns)
+enum ky_waited ky_wait_nap(struct ky_ring_wait *w, uint64_t timeout_ns)
 {
 	uint64_t now, passed, nap;
 
@@ -47,7 +47,7 @@ enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns)
 		return KY_WAIT_OVER;
 	now = ky_clock_read(KY_CLOCK_MONOTONIC);
 	if (!w->nap_ns)
-		*w = (struct ky_wait){
+		*w = (struct ky_ring_wait){
 			.begin_ns = now, .nap_ns = NAP_MIN_NS, .pid = ky_process_number()};
 	passed = now - w->begin_ns;
 	if (passed >= timeout_ns)

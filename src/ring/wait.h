@@ -14,7 +14,7 @@
 #include "base/util.h"
 
 /* The state of one event's wait. The caller zeroes it for each event. */
-struct ky_wait {
+struct ky_ring_wait {
 	uint64_t begin_ns, nap_ns;
 	pid_t pid;
 };
@@ -34,7 +34,7 @@ enum ky_waited {
  */
 bool ky_wait_allowed(uint64_t timeout_ns);
 /* Sleeps for a moment, unless timeout_ns have passed since the first call. */
-enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns);
+enum ky_waited ky_wait_nap(struct ky_ring_wait *w, uint64_t timeout_ns);
 /*
  * Forbids the calling thread to wait, because others wait for it: it holds the tracer's lock or is
  * the listener. ky_wait_allow ends this. Calls nest: each ky_wait_forbid needs one ky_wait_allow.

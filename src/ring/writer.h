@@ -126,7 +126,7 @@ struct ky_set {
 	 * The other members are for threads' rings only. parts: the rings' memory. turn: differs
 	 * for each set that this application ever had in this structure.
 	 */
-	struct ky_parts parts;
+	struct ky_ring_parts parts;
 	uint32_t turn;
 	/* owners state their thread and its name: two system calls at a claim */
 	uint32_t named;

@@ -37,8 +37,8 @@ struct ky_mapping {
 	bool has_build_id; /* it has one; n_build_id is 0 until it is known */
 	bool has_offset;   /* a part of the file: from this offset in it on */
 	uint64_t offset;
-	uint64_t n_dump;      /* the last state dump that reported it */
-	struct ky_file *file; /* set by symbols.c when the mapping is used first */
+	uint64_t n_dump;	     /* the last state dump that reported it */
+	struct ky_symbol_file *file; /* set by symbols.c when the mapping is used first */
 };
 
 struct ky_map;

@@ -10,8 +10,8 @@
 #define MAX_PLACES 262144 /* cached; then the cache is emptied */
 
 /* A file of one or several processes. */
-struct ky_file {
-	struct ky_file *next;
+struct ky_symbol_file {
+	struct ky_symbol_file *next;
 	const struct ky_mapping *like; /* borrowed: its identity */
 	const char *name;	       /* last part of its path */
 	struct ky_elf *elf;	       /* owned, or NULL */
@@ -28,7 +28,7 @@ struct kernel {
 /* The result for an address of a file. */
 struct place {
 	struct ky_hnode node;
-	const struct ky_file *file;
+	const struct ky_symbol_file *file;
 	uint64_t offset;
 	bool is_return;
 	char *text[2]; /* owned; by enum ky_symbol_form */
@@ -40,10 +40,10 @@ struct ky_symbols {
 	struct ky_map *map; /* owned */
 	char **dirs;	    /* owned */
 	size_t n_dirs;
-	struct ky_file *files;	/* owned */
-	struct kernel *kernels; /* owned */
-	struct ky_htab places;	/* struct place */
-	char **reasons;		/* owned: lines for ky_symbols_report */
+	struct ky_symbol_file *files; /* owned */
+	struct kernel *kernels;	      /* owned */
+	struct ky_htab places;	      /* struct place */
+	char **reasons;		      /* owned: lines for ky_symbols_report */
 	size_t n_reasons;
 	bool was_asked;
 	uint64_t n_ambiguous, n_unknown;
@@ -81,7 +81,7 @@ static void put_hex(char *to, const uint8_t *bytes, size_t n)
 		sprintf(to + 2 * i, "%02x", bytes[i]);
 }
 
-static void explain_file(struct ky_symbols *s, const struct ky_file *f)
+static void explain_file(struct ky_symbols *s, const struct ky_symbol_file *f)
 {
 	const struct ky_mapping *m = f->like;
 	char id[2 * KY_BUILD_ID_MAX + 1] = "";
@@ -108,7 +108,7 @@ static void explain_file(struct ky_symbols *s, const struct ky_file *f)
 
 /* --- files --- */
 
-static bool is_file(const struct ky_file *f, const struct ky_mapping *m)
+static bool is_file(const struct ky_symbol_file *f, const struct ky_mapping *m)
 {
 	const struct ky_mapping *like = f->like;
 
@@ -119,14 +119,14 @@ static bool is_file(const struct ky_file *f, const struct ky_mapping *m)
 }
 
 /* Opens the file. One whose build ID is still unknown is not compared, and so not used. */
-static struct ky_file *open_file(struct ky_symbols *s, const struct ky_mapping *m)
+static struct ky_symbol_file *open_file(struct ky_symbols *s, const struct ky_mapping *m)
 {
 	struct ky_elf_identity id = {.path = m->path,
 		.n_build_id = m->n_build_id,
 		/* of a part of a file, no size is known: without a build ID, it is no file's */
 		.memsz = m->has_offset ? 0 : m->end - m->begin};
 	const char *slash = strrchr(m->path, '/');
-	struct ky_file *f = calloc(1, sizeof(*f));
+	struct ky_symbol_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
@@ -142,9 +142,9 @@ static struct ky_file *open_file(struct ky_symbols *s, const struct ky_mapping *
 	return f;
 }
 
-static struct ky_file *get_file(struct ky_symbols *s, struct ky_mapping *m)
+static struct ky_symbol_file *get_file(struct ky_symbols *s, struct ky_mapping *m)
 {
-	for (struct ky_file *f = s->files; f && !m->file; f = f->next)
+	for (struct ky_symbol_file *f = s->files; f && !m->file; f = f->next)
 		if (is_file(f, m))
 			m->file = f;
 	if (!m->file)
@@ -242,7 +242,7 @@ static void empty_cache(struct ky_symbols *s)
 /* Finds the functions at an offset from the file's lowest address. */
 static void describe_place(struct place *to, struct ky_elf_place *p)
 {
-	const struct ky_file *f = to->file;
+	const struct ky_symbol_file *f = to->file;
 	struct ky_buf place = {0}, stack = {0};
 
 	if (!f->elf || !ky_elf_find(f->elf, ky_elf_base(f->elf) + to->offset, to->is_return, p)) {
@@ -431,7 +431,7 @@ static void free_kernels(struct ky_symbols *s)
 
 static void free_files(struct ky_symbols *s)
 {
-	struct ky_file *f;
+	struct ky_symbol_file *f;
 
 	while ((f = s->files)) {
 		s->files = f->next;

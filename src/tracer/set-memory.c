@@ -66,7 +66,7 @@ static void *map_shared(int fd, uint64_t size, int prot)
 /* Maps threads' rings, up to this slot. Returns 0 or -errno. */
 static int map_slot(struct tracer_set *s, uint32_t slot)
 {
-	struct ky_parts *parts = &s->set.parts;
+	struct ky_ring_parts *parts = &s->set.parts;
 	int fd = tracer_fd_is_ours(&s->rings) ? s->rings.fd : -1;
 
 	if (ky_parts_find(parts, slot))
@@ -171,7 +171,7 @@ static void make_present(void *base, uint64_t from, uint64_t to)
  * Populates what a thread writes first when it claims slot i: its word, control block, table, and
  * the begin of its data.
  */
-static void prepare_slot(const struct ky_set *set, const struct ky_part *part, uint32_t i)
+static void prepare_slot(const struct ky_set *set, const struct ky_ring_part *part, uint32_t i)
 {
 	const struct ky_geometry *g = &set->geo;
 	uint64_t data = g->data_offset + i * g->data_stride;
@@ -229,7 +229,7 @@ static bool populate_ring(struct tracer_set *s, uint32_t i)
 	struct ky_set *set = &s->set;
 	struct ky_geometry *g = &set->geo;
 	struct tracer_ring *ring = &s->populated[i];
-	const struct ky_part *part = NULL;
+	const struct ky_ring_part *part = NULL;
 	struct ky_ring_ctl *ctl;
 	uint64_t pos, ahead, want, have;
 

@@ -52,5 +52,8 @@ expect("cycle of modules", planted(LAYERS, ring_of), 1, "src/sessiond/c: part of
 of_ring = {name.replace("sessiond", "ring"): text.replace("sessiond", "ring") for name, text in ring_of.items()}
 expect("cycle of a library's modules", planted(LAYERS, of_ring), 1, "src/ring/c: part of a cycle")
 expect("no cycle of modules", planted(LAYERS, {**ring_of, "sessiond/c.c": '#include "sessiond/c.h"\n'}), 0)
+twice = {"base/a.h": "struct ky_a {\n};\nstruct b {\n};\n", "ring/a.c": "struct ky_c {\n\tstruct ky_a a;\n};\nstruct b {\n};\n"}
+expect("a type of a library", planted(LAYERS, twice), 0)
+expect("two types of a name", planted(LAYERS, {**twice, "svc/a.c": "enum ky_a {\n};\n"}), 1, "src/base/a.h: ky_a is defined in other files, too: src/svc/a.c\n")
 expect("nothing to check", planted(LAYERS, {}), 1, "no source")
 expect("this tree", run(ROOT), 0)

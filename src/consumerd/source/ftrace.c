@@ -331,7 +331,7 @@ int ftrace_new(const struct ky_cons_kernel_set *m, int memory_fd, struct source_
 /* Fields as filters know them; their names are borrowed. */
 static int open_fields(struct ky_bytes desc, struct kymo_field fields[KY_KOUT_MAX + 1])
 {
-	struct ky_field f;
+	struct ky_desc_field f;
 	struct ky_desc d;
 	uint32_t n = 0;
 

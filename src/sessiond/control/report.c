@@ -448,7 +448,7 @@ struct json_object *report_fields(struct ky_bytes desc)
 {
 	struct json_object *list = json_object_new_array(), *o;
 	struct ky_desc d;
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	ky_desc_open(&d, desc);
 	while (ky_desc_next_field(&d, &f)) {

@@ -10,7 +10,7 @@ static void put_plain(struct ky_buf *b, const char *s)
 		ky_buf_append(b, *s >= ' ' && *s < 0x7f ? s : "?", 1);
 }
 
-static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
+static void put_scalar(struct ky_buf *b, const struct ky_desc_field *f, uint8_t kind)
 {
 	static const char *const letters[] = {
 		[KYMO_FIELD_INT] = "i", [KYMO_FIELD_UINT] = "u", [KYMO_FIELD_FLOAT] = "f"};
@@ -42,7 +42,7 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 static void put_fields(struct ky_buf *b, struct ky_desc fields)
 {
 	const char *separator = "";
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	while (ky_desc_next_field(&fields, &f)) {
 		ky_buf_puts(b, separator);
@@ -52,7 +52,7 @@ static void put_fields(struct ky_buf *b, struct ky_desc fields)
 	}
 }
 
-static void put_basic(struct ky_buf *b, const struct ky_field *f)
+static void put_basic(struct ky_buf *b, const struct ky_desc_field *f)
 {
 	const uint8_t kind = ky_field_basic_kind(f);
 
@@ -65,7 +65,7 @@ static void put_basic(struct ky_buf *b, const struct ky_field *f)
 	ky_buf_puts(b, "}");
 }
 
-void describe_type(struct ky_buf *b, const struct ky_field *f)
+void describe_type(struct ky_buf *b, const struct ky_desc_field *f)
 {
 	switch (f->kind) {
 	case KYMO_FIELD_ARRAY:

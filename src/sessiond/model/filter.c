@@ -66,7 +66,7 @@ struct tables {
 static const struct kymo_field *open_fields(struct tables *t, struct ky_desc desc)
 {
 	struct kymo_field *fields = t->fields + t->n, *to = fields;
-	struct ky_field f;
+	struct ky_desc_field f;
 
 	t->n += desc.n_fields + 1;
 	while (ky_desc_next_field(&desc, &f))

@@ -379,7 +379,7 @@ bool condition_is_theirs(const struct condition *c)
 /* Returns the bytes of the span's number, if the event has one in its first field; else 0. */
 static uint32_t span_id_size(const struct event_desc *d)
 {
-	struct ky_field f;
+	struct ky_desc_field f;
 	struct ky_desc desc;
 
 	ky_desc_open(&desc, event_desc_bytes(d));
