@@ -295,24 +295,28 @@ static uint64_t slice_size(uint64_t bytes, uint64_t rest, size_t n, size_t reade
 }
 
 /*
- * Cuts where so many bytes of each slice were passed, at places that begin later than the last cut.
+ * Cuts where so many bytes of each slice were passed: just behind the time at which a packet
+ * begins. All records of the packets before it, in its stream, are in slices before: they need not
+ * be read again. The slice before reads only the packet's first records.
  */
 static size_t cut_slices(const struct ky_query *q, struct ky_select *slices, size_t n,
 	size_t readers, const struct piece *pieces, size_t n_pieces, uint64_t bytes)
 {
+	int64_t last_ns = n_pieces ? pieces[0].ns : 0;
 	uint64_t passed = 0, end = 0; /* of the slice, in bytes */
 	size_t k = 0;
 
 	slices[0] = q->select;
 	end = slice_size(bytes, bytes, n, readers);
 	for (size_t i = 0; i < n_pieces && k + 1 < n; i++) {
-		if (passed >= end && pieces[i].ns > (k ? slices[k].slice_begin_ns : pieces[0].ns)) {
+		if (passed >= end && pieces[i].ns > last_ns && pieces[i].ns < INT64_MAX) {
+			last_ns = pieces[i].ns;
 			slices[k + 1] = slices[k];
 			slices[k].has_slice_end = true;
-			slices[k].slice_end_ns = pieces[i].ns;
+			slices[k].slice_end_ns = last_ns + 1;
 			k++;
 			slices[k].has_slice_begin = true;
-			slices[k].slice_begin_ns = pieces[i].ns;
+			slices[k].slice_begin_ns = last_ns + 1;
 			end += slice_size(bytes, bytes - KY_MIN(end, bytes), n, readers);
 		}
 		passed += pieces[i].bytes;

@@ -266,7 +266,7 @@ static bool next_event(struct ky_walk *w)
 			return false;
 		if (w->in_range && (!wanted || wanted[w->event->index])) {
 			w->next = KY_ITEM_EVENT;
-			w->next_ns = ky_stream_class_ns(w->class, w->clock);
+			w->next_ns = is_limited ? w->at_ns : ky_stream_class_ns(w->class, w->clock);
 			return true;
 		}
 		if (!skip_event(w))
