@@ -16,6 +16,7 @@ enum fault {
 	FAULT_DAMAGED,
 	FAULT_TRUNCATED,
 	FAULT_UNREADABLE,
+	FAULT_BACK,
 	N_FAULTS,
 };
 
@@ -102,6 +103,10 @@ static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))
 		send_warning(
 			c, "%s ends within a packet: the events before that place were read", path);
+	if (w->n_back && is_among_first(c, FAULT_BACK))
+		send_warning(c,
+			"the times of %s go back in %llu place%s: its events are not in order",
+			path, (unsigned long long)w->n_back, w->n_back == 1 ? "" : "s");
 	if (!w->read_error || !is_among_first(c, FAULT_UNREADABLE))
 		return;
 	if (w->read_error == -ENODATA)
@@ -116,7 +121,8 @@ static void report_others(const struct ky_cursor *c)
 {
 	static const char *const texts[N_FAULTS] = {[FAULT_DAMAGED] = "damaged",
 		[FAULT_TRUNCATED] = "cut off within a packet",
-		[FAULT_UNREADABLE] = "shortened or cannot be read"};
+		[FAULT_UNREADABLE] = "shortened or cannot be read",
+		[FAULT_BACK] = "not in the order of time"};
 
 	for (size_t i = 0; i < N_FAULTS; i++) {
 		if (c->n_faults[i] > MAX_REPORTS)

@@ -94,6 +94,8 @@ struct ky_walk {
 	uint64_t min_clock, max_clock;
 	uint64_t n_events, n_packets;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
+	uint64_t n_back;    /* places where events are earlier than those before */
+	bool is_back;	    /* the last event was earlier than another one before */
 	bool is_truncated;  /* a file ended within a packet */
 	/* damage, or times that are in no order: slices may not give what the whole does */
 	bool is_doubtful;

@@ -6,13 +6,25 @@
 
 /* --- events --- */
 
+/* Counts the places where time goes back, each up to the next event that is later than all. */
+static __attribute__((noinline)) void note_back(struct ky_walk *w)
+{
+	w->n_back += !w->is_back;
+	w->is_back = true;
+	w->is_doubtful = true;
+}
+
 static inline void count_event(struct ky_walk *w)
 {
 	if (w->class->clock) {
 		if (ky_unlikely(!w->last_class || w->clock < w->min_clock))
 			w->min_clock = w->clock;
-		if (ky_likely(w->clock > w->max_clock))
+		if (ky_likely(w->clock > w->max_clock)) {
 			w->max_clock = w->clock;
+			w->is_back = false;
+		} else if (ky_unlikely(w->clock < w->max_clock)) {
+			note_back(w);
+		}
 		w->last_class = w->class;
 	}
 	w->n_events++;

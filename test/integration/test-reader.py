@@ -141,9 +141,9 @@ def numbers(count):
     return "".join(f"integer {{ size = 32; align = 8; signed = 1; }} _n{i}; " for i in range(count))
 
 
-def simple(k, name, n_packets=3, n_events=10, gap=1000):
+def simple(k, name, n_packets=3, n_events=10, gap=1000, instance=0):
     """Creates one stream of events `made:up` with one number, counted from 0."""
-    s = Stream("<")
+    s = Stream("<", instance)
     for p in range(n_packets):
         s.packet(b"".join(s.event(0, gap * (n_events * p + i + 1), struct.pack("<i", n_events * p + i)) for i in range(n_events)), pad=16)
     return write(k.top / name, metadata("le", numbers(1)), s=s.data)
@@ -728,6 +728,12 @@ def test_back_in_time(k):
             equal(stat["events"], len(wanted), f"{trace}: events from {begin} to {end}")
             if wanted:
                 equal(stat["duration_ns"], wanted[-1] - wanted[0], f"{trace}: duration from {begin} to {end}")
+    # Commands report that events are in no order, but only those that they read.
+    for trace, limit, n_back in (("back", "", 3), ("hidden", "", 3), ("endless", "", 3), ("early", "", 2), ("back", "--end=1700000000.000012374", 0), ("back", "--begin=1700000000.000012725", 1)):
+        for command in (["view"], ["view", "--format=json"], ["stat"]):
+            lines = k.kymo(*command, k.top / trace, *([limit] if limit else [])).stderr.splitlines()
+            wanted = [f"kymo: the times of {k.top / trace / 's'} go back in {n_back} place{'s' * (n_back > 1)}: its events are not in order"]
+            equal([line for line in lines if "go back" in line], wanted if n_back else [], f"{command} {trace} {limit}")
     # babeltrace2 stops where time goes back in a stream, so an export warns of that.
     for end, is_back in ((15, False), (55, True)):
         errors = k.kymo("export", k.top / "back", "--to=ctf", "-o", k.top / f"until{end}", f"--end=1700000000.{end + 12345:09}").stderr
@@ -1284,7 +1290,7 @@ def test_linked_directories(k):
     Traces behind symbolic links to directories are read, each once, and loops end. Another user's
     link is followed only to a directory of the same user.
     """
-    real = [simple(k, f"runs/{i}/ust/deep", n_packets=i + 1) for i in range(2)]
+    real = [simple(k, f"runs/{i}/ust/deep", n_packets=i + 1, instance=i) for i in range(2)]
     top = k.top / "links"
     (top / "own").mkdir(parents=True)
     for name, target in (("a", "../runs/0"), ("b", "../runs/1"), ("b2", "../runs/1"), ("own/up", ".."), ("own/self", "self"), ("gone", "nothing"),
@@ -1313,7 +1319,7 @@ def test_overlapping(k):
     """A trace that several arguments contain is read once."""
     top = k.top / "session"
     for i in range(2):
-        simple(k, f"session/archives/{i}/ust", n_packets=i + 1)
+        simple(k, f"session/archives/{i}/ust", n_packets=i + 1, instance=i)
     (k.top / "newest").symlink_to(top)
     (top / "empty").mkdir()
     for paths in ((top, top), (top, f"{top}/"), (top, k.top / "newest"), (top, top / "archives/1"), (top / "archives/1/ust", top),
