@@ -164,16 +164,22 @@ int held_set_again(const struct held *h, const char *id, const char *request)
 	return unlinkat(h->dir, path, 0) < 0 ? -errno : 0;
 }
 
-void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1])
+int held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1])
 {
 	char path[PATH_MAX];
 	_cleanup_close_ int fd = -1;
 	ssize_t n;
 
+	request[0] = '\0';
 	path_of(path, id, HELD_AGAIN);
 	fd = openat(h->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, request, FLEET_ID_MAX);
-	request[KY_MAX(n, (ssize_t)0)] = '\0';
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = read(fd, request, FLEET_ID_MAX);
+	if (n < 0)
+		return -errno;
+	request[n] = '\0';
+	return 0;
 }
 
 static bool is_due(const struct held *h, const char *id)

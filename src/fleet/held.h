@@ -43,8 +43,11 @@ int held_complete(const struct held *h, const char *id, const struct kymo_value 
 int held_set_shipped(const struct held *h, const char *id);
 /* Lets it be shipped once more, unless it is being shipped. request: its identifier. */
 int held_set_again(const struct held *h, const char *id, const char *request);
-/* Stores the request to ship it once more; "": there was none. */
-void held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1]);
+/*
+ * Stores the request to ship it once more; "": there was none. Returns 0, or -errno if that is not
+ * known.
+ */
+int held_get_again(const struct held *h, const char *id, char request[FLEET_ID_MAX + 1]);
 /*
  * Stores in ret_id the snapshot after this one, in a circle, that is due: it is complete, is to be
  * shipped, and is not yet. after: "" begins anywhere; it may be ret_id itself. Returns false if

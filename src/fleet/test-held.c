@@ -183,8 +183,21 @@ static void expect_again(const struct held *h, const char *request)
 {
 	char again[FLEET_ID_MAX + 1] = "not written";
 
-	held_get_again(h, "a", again);
+	assert_int_equal(held_get_again(h, "a", again), 0);
 	assert_string_equal(again, request);
+}
+
+/* A request that cannot be read now is not taken for none. */
+static void expect_no_answer_without_descriptors(const struct held *h)
+{
+	char again[FLEET_ID_MAX + 1];
+	struct rlimit before, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(held_get_again(h, "a", again), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* One that was shipped is due again by a request. A request for one that is due changes nothing. */
@@ -200,6 +213,7 @@ static void test_again(void **state)
 	expect_due(h, "", "");
 	assert_int_equal(held_set_again(h, "a", "request"), 0);
 	expect_again(h, "request");
+	expect_no_answer_without_descriptors(h);
 	expect_due(h, "", "a");
 	assert_int_equal(held_remove(h, "a"), 0);
 }

@@ -117,8 +117,8 @@ int upload_begin(struct upload *u, const char *id)
 	if (u->n_files)
 		qsort(u->files, u->n_files, sizeof(*u->files), compare_upload_files);
 	kymo_value_set_list(u->manifest, "files");
-	held_get_again(u->held, id, u->again);
-	return 0;
+	r = held_get_again(u->held, id, u->again);
+	return r < 0 ? fail_upload(u, r, id) : 0;
 }
 
 /* --- segments --- */
