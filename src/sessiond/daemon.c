@@ -37,6 +37,7 @@
 #define FIRST_LOOKS  50
 #define UNUSED_NS    (100 * KY_NS_PER_MS)
 #define PUBLISH_NS   KY_NS_PER_MS
+#define FILES_MIN    32 /* a session of one program takes some 20 */
 
 /*
  * Brings the state page up to date. Counts turns once in a millisecond: programs that wait for the
@@ -482,6 +483,18 @@ static int need_files(void)
 	return -ENOENT;
 }
 
+/* With fewer descriptors, a session could begin, and not serve a program or write its trace. */
+static int need_descriptors(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= FILES_MIN)
+		return 0;
+	ky_error("the limit of open files, %llu, is too low: raise it, 'ulimit -n 1024'",
+		(unsigned long long)lim.rlim_cur);
+	return -EMFILE;
+}
+
 int daemon_init(struct daemon *d, const struct daemon_options *options)
 {
 	int ret;
@@ -501,6 +514,8 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	if (ret < 0)
 		ky_error("the limit of the stack is too low: raise it, 'ulimit -s 8192'");
 	limit_apps(d);
+	if (!ret)
+		ret = need_descriptors();
 	if (!ret)
 		ret = need_files();
 	if (!ret)

@@ -106,6 +106,15 @@ def test_little_stack(k):
     equal(done.stderr, "kymo-sessiond: the limit of the stack is too low: raise it, 'ulimit -s 8192'\n", "the daemon's message")
 
 
+def test_few_descriptors(k):
+    """The session daemon starts with as many descriptors as one program needs, or says why not."""
+    needs = "the limit of open files, 31, is too low: raise it, 'ulimit -n 1024'"
+    done = k.run([*limited("--nofile=31"), CLI, "record", "-o", k.top / "few", APPS / "emit", "-n", N], status=1)
+    check(needs in done.stderr, done.stderr)
+    done = k.run([*limited("--nofile=32"), CLI, "record", "-o", k.top / "enough", APPS / "emit", "-n", N])
+    check(f"{N} events recorded, 0 discarded" in done.stderr, done.stderr)
+
+
 @without_sanitizers
 def test_no_proc(k):
     """Without /proc, the session daemon does not start, and says why."""
