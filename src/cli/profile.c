@@ -663,20 +663,30 @@ static int load_triggers(struct loader *l, struct json_object *session)
 	return code;
 }
 
-/* "*" in the path means the date and time. */
+/*
+ * "*" in the path means the date and time. A path of the option may be relative to the current
+ * directory; one of a file may not: a service reads such files, too.
+ */
 static int choose_output(struct loader *l, struct json_object *session, char *output)
 {
-	const char *path = l->options->output ? l->options->output : string_of(session, "output");
-	const char *star = strchr(path, '*');
-	char date[32];
+	const char *path = string_of(session, "output"), *star;
+	char date[32], absolute[PATH_MAX];
 	int n;
 
 	if (!l->options->output && member_of(session, "output") && !*path) {
 		output[0] = '\0'; /* nothing is written */
 		return CLI_OK;
 	}
+	if (l->options->output) {
+		n = cli_absolute_path(absolute, sizeof(absolute), l->options->output);
+		if (n < 0)
+			return cli_fail(l->cli, "failed", "--output=%s: %s", l->options->output,
+				strerror(-n));
+		path = absolute;
+	}
 	if (!*path)
 		return cli_choose_output(l->cli, l->session, false, output);
+	star = strchr(path, '*');
 	cli_format_date(date, sizeof(date));
 	n = snprintf(output, PATH_MAX, "%.*s%s%s", (int)(star ? star - path : (int)strlen(path)),
 		path, star ? date : "", star ? star + 1 : "");

@@ -191,7 +191,9 @@ def test_replace_and_missing(k):
     equal(k.kymo("load", "--missing", k.top / "s.json").stdout, "", "a session that exists")
     k.kymo("load", "-f", "-o", k.traces / "other", k.top / "s.json")
     k.kymo("load", "--override-name=t", "-o", k.traces / "third", k.top / "s.json")
-    equal(sorted(s["name"] for s in k.kymo_json("list")["sessions"]), ["s", "t"], "sessions")
+    k.kymo("load", "--override-name=u", "-o", "fourth", k.top / "s.json", cwd=k.traces)
+    outputs = {"s": "other", "t": "third", "u": "fourth"}
+    equal({s["name"]: s["output"] for s in k.kymo_json("list")["sessions"]}, {name: str(k.traces / out) for name, out in outputs.items()}, "sessions")
 
 
 def profile(k, name):
