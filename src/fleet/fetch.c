@@ -26,6 +26,7 @@
 #define POLL_MS	     50
 #define FETCHED	     ".fetched" /* in a trace: all is there, and its clock is set */
 #define METADATA_MAX (256u << 20)
+#define PARTS_MAX    256u /* messages of a manifest */
 #define NEW_METADATA ".metadata.clock"
 
 struct fetch {
@@ -486,24 +487,125 @@ static int ship_again(struct part *p)
 	return r;
 }
 
+/* Is it a message that only lists files? The manifest follows it. */
+static bool is_part(const struct kymo_value *v)
+{
+	return number_of(v, "part") != 0;
+}
+
+/* Finds the parts of a manifest among the messages before it. The later one of a number counts. */
+static int find_parts(struct part *p, const char *subject, struct kymo_value **parts, size_t n)
+{
+	struct link *l = &p->fetch->fleet->link;
+	struct stored s;
+	uint64_t seq = 1;
+	int r;
+
+	for (; !(r = link_next(l, FLEET_STREAM, subject, seq, &s)) && s.seq < p->seq;
+		seq = s.seq + 1) {
+		struct kymo_value *v = link_value(s.msg);
+		const uint64_t number = number_of(v, "part");
+
+		natsMsg_Destroy(s.msg);
+		if (!number || number > n ||
+			strcmp(text_of(v, "attempt"), text_of(p->manifest, "attempt"))) {
+			kymo_value_free(v);
+			continue;
+		}
+		kymo_value_free(parts[number - 1]);
+		parts[number - 1] = v;
+	}
+	if (!r)
+		natsMsg_Destroy(s.msg);
+	if (r < 0 && r != -ENOENT) {
+		snprintf(p->why, sizeof(p->why), "%s", l->why);
+		return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!parts[i]) {
+			snprintf(p->why, sizeof(p->why),
+				"the server does not have all of its manifest any more");
+			return -ENODATA;
+		}
+	return 0;
+}
+
+/* Puts the files of all parts into the manifest, in their order: a file's place is its number. */
+static void join_files(struct part *p, struct kymo_value **parts, size_t n)
+{
+	_cleanup_value_ struct kymo_value *all = kymo_value_new();
+
+	kymo_value_set_list(all, "files");
+	for (size_t i = 0; i <= n; i++) {
+		const struct kymo_value *files = kymo_value_get(
+			i < n ? parts[i] : p->manifest, "files");
+
+		for (size_t k = 0; k < kymo_value_count(files); k++)
+			kymo_value_add(all, "files", kymo_value_at(files, k));
+	}
+	kymo_value_set(p->manifest, "files", kymo_value_get(all, "files"));
+}
+
+/* A manifest of many files is in several messages. Returns as get_sessions(). */
+static int join_manifest(struct part *p, const char *subject)
+{
+	const size_t n = number_of(p->manifest, "parts");
+	struct kymo_value *parts[PARTS_MAX] = {NULL};
+	int r;
+
+	if (!n)
+		return 0;
+	if (n > PARTS_MAX) {
+		snprintf(p->why, sizeof(p->why), "its manifest has too many parts");
+		return -EPROTO;
+	}
+	r = find_parts(p, subject, parts, n);
+	if (!r)
+		join_files(p, parts, n);
+	for (size_t i = 0; i < n; i++)
+		kymo_value_free(parts[i]);
+	return r;
+}
+
+/*
+ * Looks whether there is a manifest that was not seen yet. Returns 0, -ENOENT if there is none, or
+ * -errno, also if it is no manifest.
+ */
+static int get_manifest(struct part *p, const char *subject)
+{
+	struct stored s;
+	struct kymo_value *v;
+	int r = link_last(&p->fetch->fleet->link, FLEET_STREAM, subject, &s);
+
+	if (r < 0)
+		return r;
+	v = s.seq == p->seq ? NULL : link_value(s.msg);
+	natsMsg_Destroy(s.msg);
+	if (s.seq == p->seq || is_part(v)) {
+		kymo_value_free(v);
+		return -ENOENT;
+	}
+	p->seq = s.seq;
+	kymo_value_free(p->manifest);
+	p->manifest = v;
+	return v ? 0 : -EPROTO;
+}
+
 /* Waits for a manifest that was not seen yet. Returns 0, or -errno with `why`. */
 static int wait_manifest(struct part *p)
 {
 	const uint64_t begin = ky_clock_ns(CLOCK_MONOTONIC);
 	struct link *l = &p->fetch->fleet->link;
 	char subject[FLEET_SUBJECT_MAX];
-	struct stored s = {0};
 	uint64_t now;
 	int r;
 
 	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", p->fetch->id, p->host);
-	while ((r = link_last(l, FLEET_STREAM, subject, &s)) || s.seq == p->seq) {
-		natsMsg_Destroy(s.msg);
-		s.msg = NULL;
+	while ((r = get_manifest(p, subject)) && r != -EPROTO) {
 		now = ky_clock_ns(CLOCK_MONOTONIC);
 		snprintf(p->why, sizeof(p->why), "the host has not shipped all of it");
 		if (now >= p->fetch->end_ns) {
-			if (r && r != -ENOENT)
+			if (r != -ENOENT)
 				snprintf(p->why, sizeof(p->why), "%s", l->why);
 			return -ETIMEDOUT;
 		}
@@ -513,13 +615,20 @@ static int wait_manifest(struct part *p)
 			return -ENODATA;
 		nats_Sleep(POLL_MS);
 	}
-	p->seq = s.seq;
-	kymo_value_free(p->manifest);
-	p->manifest = link_value(s.msg);
-	natsMsg_Destroy(s.msg);
-	if (!p->manifest)
+	if (r < 0)
 		snprintf(p->why, sizeof(p->why), "no manifest");
-	return p->manifest ? 0 : -EPROTO;
+	return r;
+}
+
+/* Gets the host's sessions by the manifest that was found. Returns as get_sessions(). */
+static int get_shipped(struct part *p)
+{
+	char subject[FLEET_SUBJECT_MAX];
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", p->fetch->id, p->host);
+	r = join_manifest(p, subject);
+	return r ? r : get_sessions(p);
 }
 
 /* Fetches what a host has shipped; once more, if the servers have lost some of it. */
@@ -528,7 +637,7 @@ static int get_host(struct fetch *f, const char *host)
 	struct part p = {.fetch = f, .host = host};
 	int r;
 
-	while (!(r = wait_manifest(&p)) && (r = get_sessions(&p)) == -ENODATA)
+	while (!(r = wait_manifest(&p)) && (r = get_shipped(&p)) == -ENODATA)
 		if (p.was_asked || ship_again(&p) < 0)
 			break;
 	if (r < 0)

@@ -25,7 +25,8 @@
 #define FLEET_ID_MAX	   40u
 #define FLEET_SESSIONS_MAX 64u /* in one request */
 #define FLEET_WAIT_MS	   20000
-#define FLEET_WHY_MAX	   512u /* of a message that says why something failed */
+#define FLEET_FILES_MAX	   65535u /* of a host's part of a snapshot */
+#define FLEET_WHY_MAX	   512u	  /* of a message that says why something failed */
 
 struct link {
 	natsConnection *nc;

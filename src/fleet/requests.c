@@ -260,6 +260,26 @@ static void decide(const struct requests *r, struct kymo_value *answer, const ch
 	kymo_value_set_bool(answer, "ships", ships);
 }
 
+static int count_file(void *arg, const char *path)
+{
+	unsigned *n = arg;
+
+	(void)path;
+	return ++*n > FLEET_FILES_MAX;
+}
+
+/* The host refuses now what it cannot ship later. */
+static void check_files(const struct requests *r, struct kymo_value *answer, const char *id)
+{
+	_cleanup_close_ int dir = openat(r->held->dir, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned n = 0;
+
+	if (dir < 0 || files_walk(dir, count_file, NULL, &n) <= 0)
+		return;
+	set_failure(answer, "the snapshot has more than 65535 files");
+	kymo_value_set_bool(answer, "ships", 0);
+}
+
 static void take_snapshot(
 	struct requests *r, struct kymo_value *answer, const struct kymo_value *request)
 {
@@ -294,6 +314,8 @@ static void take_snapshot(
 			kymo_value_get(request, "max_size"));
 	if (!ret)
 		decide(r, answer, id, trace, !kymo_value_bool(kymo_value_get(request, "hold")));
+	if (!ret)
+		check_files(r, answer, id);
 	if (!ret)
 		ret = held_complete(r->held, id, answer);
 	if (ret < 0) {

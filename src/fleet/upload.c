@@ -10,9 +10,10 @@
 #include "ship/files.h"
 #include "ship/segment.h"
 
-#define PIECE	  (512u << 10) /* bytes of a file in one segment */
-#define FILES_MAX 4096u	       /* the manifest is one message */
-#define LEVEL	  (-1)	       /* a quarter less time than 1, for the same size */
+#define PIECE	 (512u << 10) /* bytes of a file in one segment */
+#define LEVEL	 (-1)	      /* a quarter less time than 1, for the same size */
+#define LIST_MAX (512u << 10) /* bytes of a list of files: a message has at most twice as many */
+#define ROW_MAX	 96u	      /* bytes of an entry without its path */
 
 void upload_init(
 	struct upload *u, struct link *l, const struct held *h, const struct fleet_config *c)
@@ -53,7 +54,7 @@ static int add_file(void *arg, const char *path)
 	struct upload *u = arg;
 	struct upload_file *files;
 
-	if (u->n_files == FILES_MAX)
+	if (u->n_files == FLEET_FILES_MAX)
 		return -E2BIG;
 	if (!segment_path_valid(path, strlen(path)))
 		return -EINVAL;
@@ -246,8 +247,42 @@ static int ship_piece(struct upload *u)
 	return store_piece(u, n);
 }
 
-/* The file is stored: notes it in the manifest. */
-static void close_file(struct upload *u)
+/* Stores a message of the manifest; part: counts from 1, 0 is the last message. */
+static int store_manifest(struct upload *u, size_t part, struct kymo_value *v)
+{
+	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
+	int r;
+
+	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->config->name);
+	snprintf(id, sizeof(id), "%s/%s/done/%s/%zu", u->config->name, u->id, u->again, part);
+	if (part)
+		kymo_value_set_u64(v, "part", part);
+	kymo_value_set_string(v, "attempt", u->again);
+	r = link_store_value(u->link, subject, id, v);
+	if (r < 0)
+		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
+	return r;
+}
+
+/* Stores the list of files that the manifest has until now, and begins it anew. */
+static int store_part(struct upload *u)
+{
+	struct kymo_value *v = kymo_value_new();
+	int r;
+
+	kymo_value_set(v, "files", kymo_value_get(u->manifest, "files"));
+	r = store_manifest(u, u->n_parts + 1, v);
+	kymo_value_free(v);
+	if (r < 0)
+		return r;
+	u->n_parts++;
+	u->n_listed = 0;
+	kymo_value_set_list(u->manifest, "files");
+	return 0;
+}
+
+/* The file is stored: notes it in the manifest. Returns 0 or -errno, with `why`. */
+static int close_file(struct upload *u)
 {
 	const struct upload_file *f = &u->files[u->file];
 	struct kymo_value *v = kymo_value_new();
@@ -260,20 +295,18 @@ static void close_file(struct upload *u)
 	kymo_value_free(v);
 	u->fd = ky_close(u->fd);
 	u->file++;
+	u->n_listed += strlen(f->path) + ROW_MAX;
+	return u->n_listed > LIST_MAX ? store_part(u) : 0;
 }
 
 static int finish_upload(struct upload *u)
 {
-	char subject[FLEET_SUBJECT_MAX], id[FLEET_SUBJECT_MAX];
 	int r;
 
-	snprintf(subject, sizeof(subject), "kymo.done.%s.%s", u->id, u->config->name);
-	snprintf(id, sizeof(id), "%s/%s/done/%s", u->config->name, u->id, u->again);
-	r = link_store_value(u->link, subject, id, u->manifest);
-	if (r < 0) {
-		snprintf(u->why, sizeof(u->why), "%s", u->link->why);
+	kymo_value_set_u64(u->manifest, "parts", u->n_parts);
+	r = store_manifest(u, 0, u->manifest);
+	if (r < 0)
 		return r;
-	}
 	r = held_set_shipped(u->held, u->id);
 	return r < 0 ? fail_upload(u, r, u->id) : 0;
 }
@@ -289,6 +322,6 @@ int upload_step(struct upload *u)
 	if (!r && u->offset < u->files[u->file].size)
 		r = ship_piece(u);
 	if (!r && u->offset == u->files[u->file].size)
-		close_file(u);
+		r = close_file(u);
 	return r < 0 ? r : 1;
 }

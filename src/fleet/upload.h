@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ships a snapshot that is held here into the fleet's stream: each file as segments of the format
- * of `kymo ship` (docs/shipping.md), each under the subject of its file, then a manifest. How far a
- * file is, the stream itself is asked: there is no other record. A segment that is stored twice is
- * harmless, because it has its place. If the stream has lost some of it, the snapshot is shipped
- * once more from its beginning, on request.
+ * of `kymo ship` (docs/shipping.md), each under the subject of its file, then a manifest; a long
+ * list of files is in several messages. How far a file is, the stream itself is asked: there is no
+ * other record. A segment that is stored twice is harmless, because it has its place. If the stream
+ * has lost some of it, the snapshot is shipped once more from its beginning, on request.
  */
 #ifndef FLEET_UPLOAD_H
 #define FLEET_UPLOAD_H
@@ -25,6 +25,7 @@ struct upload {
 	char id[FLEET_ID_MAX + 1];
 	char again[FLEET_ID_MAX + 1]; /* the request to ship it once more; or "" */
 	struct kymo_value *manifest;  /* owned; NULL: nothing is under way */
+	size_t n_listed, n_parts;     /* bytes of its list of files; messages with earlier files */
 	struct upload_file *files;
 	size_t n_files, file, session;
 	int fd;		 /* of the file that is shipped; -1: it is not open yet */

@@ -28,6 +28,7 @@ from kymotest import APPS, CLI, RUN_FROM, SANITIZED, TIMEOUT, alive, check, equa
 AGENT = RUN_FROM / "src" / "fleet" / "kymo-agent"
 EVENTS = {"web1": 3000, "db1": 500}
 SEGMENT = 512 << 10
+MANY = 2200  # files, whose paths together are longer than a message
 PATIENT = f"--timeout={TIMEOUT}s"
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 # The fleet's own authority is enough. A sanitized program takes 70 ms to read those of the system.
@@ -541,6 +542,31 @@ def test_lost(k):
         purge(fleet, filter="kymo.seg.0.web1.>")
         done = fleet.kymo("fetch", made["id"], "-o", k.top / "gone", PATIENT, status=1)
         check(re.fullmatch(r"kymo: web1: the server does not have all of \S+ any more, or it was damaged; the host: it does not hold the snapshot \(any more\)\n", done.stderr), done.stderr)
+
+
+def test_many_files(k):
+    """The manifest of a snapshot with many files is in several messages."""
+    with fleet_of(k, "web1") as fleet:
+        (web,) = fleet.hosts
+        web.emit(EVENTS["web1"])
+        made = fleet.json("snapshot", PATIENT)
+        fetch(fleet, made)
+        ust = web.held / made["id"] / "flight" / "ust"
+        deep = next(ust.rglob("metadata")).parent / ("x" * 200)
+        deep.mkdir()
+        for i in range(MANY):
+            (deep / f"{'y' * 200}_{i}").write_bytes(b"x")
+        subject = f"kymo.done.{made['id']}.web1"
+        # As if it had never been shipped: the files have other numbers now.
+        for what in (subject, "kymo.seg.>"):
+            purge(fleet, filter=what)
+        fleet.kymo("fetch", made["id"], "-o", k.top / "many", PATIENT)
+        check_trees(fleet, k.top / "many", made["id"])
+        check(last_stored(fleet, "KYMO", subject)["parts"] > 1, "the manifest is one message")
+        # A part of the manifest is lost: the host ships the snapshot again.
+        purge(fleet, filter=subject, keep=1)
+        equal(fleet.kymo("fetch", made["id"], "-o", k.top / "again", PATIENT).stderr, "", "errors")
+        check_trees(fleet, k.top / "again", made["id"])
 
 
 def shard_of(name, shards):
