@@ -59,6 +59,29 @@ def consumers(k):
     return [p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p)]
 
 
+def test_consumer_rests(k):
+    """
+    The daemon is killed right after the last of several consumers that died in a row. The process
+    that is to be the next one has the buffers already, and hands them over.
+    """
+    k.start_daemon()
+    k.record("emit:*", channel=("--switch-timer=0",))
+    for n in range(6):  # the pauses become longer
+        k.app("emit", "-p", n, "-n", 100)
+        k.kymo("rotate", "s")  # answered by a consumer that works
+        (consumer,) = consumers(k)
+        os.kill(consumer, signal.SIGKILL)
+        wait_for(lambda: k.daemon_log().count("its consumer was killed") == n + 1, "the daemon to notice")
+    for _ in range(2):  # the daemon has done what it does at once
+        k.ask("status", session="s")
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-p", 6, "-n", 100)
+    k.kymo("stop", "s")
+    equal(k.kymo_json("status", "s")["session"]["recorded"], 700, "events recorded")
+    k.kymo("destroy", "s")
+
+
 def start_with_faulty_rundir(k):
     fault = k.top / "fault"
     env = {"LD_PRELOAD": str(kymotest.APPS / "faulty-disk.so"), "DISK_UNDER": str(k.rundir / "sessions"), "DISK_FAULT": str(fault)}

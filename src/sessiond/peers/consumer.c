@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,8 +37,10 @@ static const struct ky_msg_conn_ops conn_ops;
  * program becomes the session's owner itself: if the child did so before it executes the program,
  * other processes of the owner could trace it, and have its precedence and its descriptors.
  */
-static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t uid, gid_t gid)
+static void __attribute__((noreturn)) run_child(const char *path, int fd, const struct consumer *c)
 {
+	const struct session *s = c->session;
+	struct timespec rest = {.tv_nsec = (long)(c->rest_ms * KY_NS_PER_MS)};
 	char owner[sizeof("--owner=4294967295:4294967295")];
 	char *argv[] = {PROGRAM, owner, NULL};
 	int null = open("/dev/null", O_RDONLY);
@@ -50,7 +53,10 @@ static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t 
 	if (fd == CONSUMER_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, CONSUMER_FD) < 0)
 		_exit(126);
 	syscall(SYS_close_range, CONSUMER_FD + 1, ~0u, 0);
-	snprintf(owner, sizeof(owner), "--owner=%u:%u", (unsigned)uid, (unsigned)gid);
+	snprintf(owner, sizeof(owner), "--owner=%u:%u", (unsigned)s->uid, (unsigned)s->gid);
+	prctl(PR_SET_NAME, PROGRAM);
+	while (nanosleep(&rest, &rest) < 0 && errno == EINTR)
+		;
 	execv(path, argv);
 	_exit(127);
 }
@@ -292,7 +298,7 @@ static int spawn_process(struct consumer *c, int fd)
 		return -errno;
 	}
 	if (!c->pid)
-		run_child(path, fd, c->session->uid, c->session->gid);
+		run_child(path, fd, c);
 	return 0;
 }
 
@@ -565,10 +571,6 @@ static void conn_message(
 		ky_msg_conn_fail(conn, ret);
 }
 
-/*
- * The first one that dies is replaced at once: until another process has the descriptors, the
- * session would not outlive this daemon.
- */
 static uint64_t restart_delay_ms(const struct consumer *c)
 {
 	const uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS;
@@ -576,6 +578,19 @@ static uint64_t restart_delay_ms(const struct consumer *c)
 	if (!c->n_failures)
 		return 0;
 	return KY_MIN((uint64_t)FIRST_DELAY_MS << KY_MIN(c->n_failures - 1, 16u), most_ms);
+}
+
+/*
+ * Until another process has the descriptors, the session would not outlive this daemon: so a
+ * consumer that could work is replaced at once, and it is the new process that waits.
+ */
+static void restart_later(struct consumer *c)
+{
+	const uint64_t delay_ms = restart_delay_ms(c);
+
+	c->rest_ms = c->answered ? delay_ms : 0;
+	ky_timer_set(&c->session->env->loop, &c->restart, (delay_ms - c->rest_ms) * KY_NS_PER_MS);
+	c->n_failures++;
 }
 
 /* The process has exited, and its connection is closed. */
@@ -592,8 +607,7 @@ static void process_ended(struct consumer *c)
 		return;
 	}
 	c->ops->trouble(c, "the consumer died and is started again");
-	ky_timer_set(&c->session->env->loop, &c->restart, restart_delay_ms(c) * KY_NS_PER_MS);
-	c->n_failures++;
+	restart_later(c);
 }
 
 static void conn_closed(struct ky_msg_conn *conn, int error)

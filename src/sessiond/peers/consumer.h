@@ -67,6 +67,7 @@ struct consumer {
 	bool quit_given_up;  /* stuck() was called */
 	uint64_t quit_ns;    /* when it was asked to end */
 	unsigned n_failures; /* deaths in a row */
+	uint64_t rest_ms;    /* for how long its process waits before it begins */
 	uint64_t started_ns;
 	struct ky_timer restart;
 	pid_t process; /* the present process, also one that a predecessor of the daemon started */
