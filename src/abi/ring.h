@@ -244,6 +244,13 @@ struct ky_set_freeze {
 #define KY_FROZEN_BY(t, p) ((uint64_t)(p) << 32 | (uint64_t)(t) << 1 | KY_FROZEN)
 
 /*
+ * In the set's first page, at KY_SET_STOPPED: a uint64_t that is not 0 while the session does not
+ * record. Written by the session daemon. Programs that have a daemon follow its messages; those
+ * whose daemon was killed, and that cannot reach its successor, follow this word.
+ */
+#define KY_SET_STOPPED 3584
+
+/*
  * First page of the set. Applications and consumers receive the geometry in a message; recovery
  * reads it here.
  */
@@ -279,7 +286,7 @@ static_assert(sizeof(struct ky_owner) == 24, "shm ABI");
 static_assert(sizeof(struct ky_block_entry) == 64, "shm ABI");
 static_assert(sizeof(struct ky_set_header) == 128, "shm ABI");
 static_assert(KY_SET_SLOTS + sizeof(struct ky_set_slots) <= KY_SET_FREEZE, "shm ABI");
-static_assert(KY_SET_FREEZE + sizeof(struct ky_set_freeze) <= 4096, "shm ABI");
+static_assert(KY_SET_FREEZE + sizeof(struct ky_set_freeze) <= KY_SET_STOPPED, "shm ABI");
 
 /* Makes a head of a position and a number of records. */
 static inline uint64_t ky_head(uint64_t pos, uint64_t count)

@@ -336,6 +336,8 @@ static void serve_conn(struct tracer_conn *c, short revents)
 		else
 			tracer_conn_try(c);
 	}
+	if (c->socket.fd < 0)
+		tracer_sets_follow(c);
 	/* A thread that waits for what was just received goes on first. */
 	if (!tracer.turned)
 		tracer_conn_send_late(c);

@@ -290,7 +290,27 @@ void tracer_sets_orphan(struct tracer_conn *conn)
 			continue;
 		}
 		s->standing = TRACER_ORPHAN;
+		s->stopped_alone = false;
 		limit_wait(&s->set);
+	}
+}
+
+void tracer_sets_follow(struct tracer_conn *conn)
+{
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		struct tracer_set *s = &tracer_sets[i];
+		const char *page = s->set.base;
+		bool stopped;
+
+		if (s->conn != conn || s->standing != TRACER_ORPHAN || !page)
+			continue;
+		stopped = __atomic_load_n(
+			(const uint64_t *)(const void *)(page + KY_SET_STOPPED), __ATOMIC_RELAXED);
+		if (stopped ? !s->set.started : !s->stopped_alone)
+			continue;
+		s->set.started = !stopped;
+		s->stopped_alone = stopped;
+		tracer_set_switch_hooks(s);
 	}
 }
 

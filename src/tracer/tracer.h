@@ -83,6 +83,7 @@ struct tracer_set {
 	bool in_parts;
 	struct tracer_fd rings;
 	enum tracer_standing standing; /* in the daemon's successor */
+	bool stopped_alone;	       /* by tracer_sets_follow() */
 	uint64_t dev, ino;	       /* the file of the rings' memory */
 };
 
@@ -312,6 +313,11 @@ int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
 void tracer_sets_drop_all(struct tracer_conn *conn);
 /* Handles a daemon that disconnected: leaves sets that outlive it unchanged, drops the others. */
 void tracer_sets_orphan(struct tracer_conn *conn);
+/*
+ * Stops and starts sets that have outlived their daemon, as their memory says that the session does
+ * (KY_SET_STOPPED). Makes no system call.
+ */
+void tracer_sets_follow(struct tracer_conn *conn);
 /*
  * Handles the end of a daemon's initial messages: drops or stops the predecessor's sets that it
  * does not know.

@@ -13,6 +13,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import socket
 import struct
@@ -57,6 +58,35 @@ def state(k, session="s"):
 
 def consumers(k):
     return [p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p)]
+
+
+def total(k):
+    counts = k.kymo_json("status", "s")["session"]
+    return counts["recorded"] + counts["discarded"] + counts["in_buffers"]
+
+
+@kymotest.without_sanitizers  # they need descriptors
+def test_successor_out_of_reach(k):
+    """
+    A program that may open no files, as in a sandbox, cannot connect to the successor of its
+    daemon. It follows the session's state all the same.
+    """
+    k.start_daemon()
+    k.record("emit:*", channel=("--subbuf-size=64K",))
+    app = k.spawn("emit", "-f")
+    k.expect(app, "emitting")
+    resource.prlimit(app.pid, resource.RLIMIT_NOFILE, (0, 0))
+    kill_daemon(k)
+    restart(k)
+    changes = lambda: total(k) != total(k)
+    check(changes(), "the program records without a daemon")
+    for command in ("stop", "pause"):
+        k.kymo(command, "s")
+        wait_for(lambda: not changes(), f"the program to record no more after {command}")
+        k.kymo("start", "s")
+        wait_for(changes, "the program to record again")
+    k.let_go(app)
+    emitted(k.finish(app))
 
 
 def test_consumer_rests(k):

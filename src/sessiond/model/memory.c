@@ -11,6 +11,7 @@
 
 #include "abi/resume.h"
 #include "base/small-file.h"
+#include "svc/log.h"
 #include "svc/shm-dir.h"
 #include "svc/unix.h"
 
@@ -225,6 +226,14 @@ struct ky_set_freeze *ring_memory_map_freeze(const struct ring_memory *m)
 	char *base = map_first(m, FIRST_PAGE);
 
 	return base ? (struct ky_set_freeze *)(void *)(base + KY_SET_FREEZE) : NULL;
+}
+
+void ring_memory_set_stopped(const struct ring_memory *m, bool stopped)
+{
+	const uint64_t word = stopped;
+
+	if (pwrite(m->rings_fd, &word, sizeof(word), KY_SET_STOPPED) != sizeof(word))
+		ky_debug("cannot write to the memory of a ring set: %s", strerror(errno));
 }
 
 void ring_memory_unmap_freeze(struct ky_set_freeze *f)

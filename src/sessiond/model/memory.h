@@ -84,6 +84,8 @@ uint64_t ring_memory_fill(const struct ring_memory *m, const struct ky_geometry 
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
 
+/* Says whether the set's session records, to programs without a daemon (KY_SET_STOPPED). */
+void ring_memory_set_stopped(const struct ring_memory *m, bool stopped);
 /*
  * Maps the words of triggers in the set's first page, with the page present. Returns NULL on
  * failure. The caller unmaps them.

@@ -89,8 +89,21 @@ static void memory_freed(struct channel *c)
 		apps_query_channel(c, NULL);
 }
 
+/* Programs without a daemon, which cannot reach this one, do not get its orders. */
+static void inform_orphans(struct session *s)
+{
+	const struct ring_set *set;
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			if (ring_set_is_made(set) && set->memory.rings_fd >= 0)
+				ring_memory_set_stopped(&set->memory, s->state != SESSION_STARTED);
+}
+
 static void session_state(struct session *s)
 {
+	inform_orphans(s);
 	triggers_session_state(s);
 	if (s->state == SESSION_ENDING)
 		agents_session_ends(s->env->peers->agents);
@@ -137,6 +150,7 @@ void peers_init(
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
+		.session_settled = inform_orphans,
 		.conditions_met = firing_reported,
 		.copy_begun = firing_begin_copy,
 		.copy_ended = firing_end_copy,
