@@ -8,7 +8,8 @@
  * The implementation: a tracepoint, its definition, and its event may be in three objects, which
  * may be loaded and unloaded separately, and find each other by name:
  *
- *	TRACEPOINT_EVENT	declares the tracepoint: a state, `kymo_lttng_PROVIDER___NAME`
+ *	TRACEPOINT_EVENT	declares the tracepoint: a state, the symbol
+ *				`kymo_lttng_PROVIDER___NAME`
  *	TRACEPOINT_DEFINE	defines that state, and lists it as a LINK (<kymo/types.h>)
  *	TRACEPOINT_CREATE_PROBES	makes the event: a table of fields, and a probe, which
  *				records; in <lttng/tracepoint-event.h>
@@ -137,17 +138,40 @@
 
 #define LTTNG_UST_TRACEPOINT_NAME_LEN_MAX 256
 
+/*
+ * A tracepoint's state. Some programs use names that LTTng-UST's macros make:
+ * lttng_ust_tracepoint_PROVIDER___NAME.state, up to 2.12 __tracepoint_PROVIDER___NAME.state, and
+ * lttng_ust_tracepoint_cb_PROVIDER___NAME(...), which records without looking at the state. The
+ * symbol has another name: the same program may link with LTTng-UST's tracepoints.
+ */
+union KYMO__HIDDEN kymo__lttng_tracepoint {
+	struct kymo_event_state kymo__state;
+	int state; /* its first member: not 0 if enabled */
+};
+
 #define KYMO__LTTNG_DECLARE(provider, name, args) \
 	KYMO__C_BEGIN \
-	extern struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY; \
+	extern union kymo__lttng_tracepoint lttng_ust_tracepoint_##provider##___##name \
+		__asm__("kymo_lttng_" #provider "___" #name) KYMO__LTTNG_VISIBILITY; \
 	KYMO__C_END \
-	static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	static inline KYMO__QUIET KYMO__CALLS_OTHERS __attribute__((__always_inline__, __unused__)) void lttng_ust_tracepoint_cb_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
 		union { void *kymo__address; void (*kymo__probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
-		kymo__u.kymo__address = kymo__lttng_hook(&kymo_lttng_##provider##___##name); \
+		kymo__u.kymo__address = kymo__lttng_hook(&lttng_ust_tracepoint_##provider##___##name.kymo__state); \
 		if (kymo__u.kymo__address) \
 			kymo__u.kymo__probe(KYMO__LTTNG_ARGS(VALUE, args)); \
-	}
+	} \
+	KYMO__LTTNG_DECLARE_0(provider, name)
+
+#if LTTNG_UST_COMPAT_API(0)
+#define KYMO__LTTNG_DECLARE_0(provider, name) \
+	KYMO__C_BEGIN \
+	extern union kymo__lttng_tracepoint __tracepoint_##provider##___##name \
+		__asm__("kymo_lttng_" #provider "___" #name) KYMO__LTTNG_VISIBILITY; \
+	KYMO__C_END
+#else
+#define KYMO__LTTNG_DECLARE_0(provider, name)
+#endif
 
 #if LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_DEFINE) && !defined(LTTNG_UST_TRACEPOINT_DEFINE)
 #define LTTNG_UST_TRACEPOINT_DEFINE
@@ -167,11 +191,11 @@
 #define KYMO__LTTNG_DEFINE(provider, name, args) \
 	KYMO__C_BEGIN \
 	extern const int kymo_lttng_provider_##provider KYMO__LTTNG_PROVIDER_VISIBILITY; \
-	struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY = {0, 0, NULL, NULL, NULL, NULL, NULL}; \
+	union kymo__lttng_tracepoint lttng_ust_tracepoint_##provider##___##name KYMO__LTTNG_VISIBILITY = {{0, 0, NULL, NULL, NULL, NULL, NULL}}; \
 	KYMO__C_END \
 	static const struct kymo_link_event kymo__link_##provider##___##name = { \
 		{(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_LINK, 0, #provider, #name, NULL, \
-			&kymo_lttng_##provider##___##name, __FILE__, __LINE__, KYMO_EVENT_CHAINED}, \
+			&lttng_ust_tracepoint_##provider##___##name.kymo__state, __FILE__, __LINE__, KYMO_EVENT_CHAINED}, \
 		KYMO__LTTNG_PROVIDER(provider), KYMO__LTTNG_SIGNATURE(args)}; \
 	static const struct kymo_event *lttng_ust_tracepoint_ptr_##provider##___##name \
 		KYMO__IN_LIST = &kymo__link_##provider##___##name.event;
@@ -201,9 +225,9 @@
 			KYMO__APPLY_CAT(KYMO__LTTNG_CALL, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
 	} while (0)
 #define KYMO__LTTNG_ENABLED(provider, name) KYMO__LTTNG_ENABLED_(provider, name)
-#define KYMO__LTTNG_ENABLED_(provider, name) kymo__lttng_is_enabled(&kymo_lttng_##provider##___##name)
-#define KYMO__LTTNG_CALL_ONE(provider, name) kymo__lttng_call_##provider##___##name()
-#define KYMO__LTTNG_CALL_MORE(provider, name, ...) kymo__lttng_call_##provider##___##name(__VA_ARGS__)
+#define KYMO__LTTNG_ENABLED_(provider, name) kymo__lttng_is_enabled(&lttng_ust_tracepoint_##provider##___##name.kymo__state)
+#define KYMO__LTTNG_CALL_ONE(provider, name) lttng_ust_tracepoint_cb_##provider##___##name()
+#define KYMO__LTTNG_CALL_MORE(provider, name, ...) lttng_ust_tracepoint_cb_##provider##___##name(__VA_ARGS__)
 
 enum {
 	LTTNG_UST_TRACEPOINT_LOGLEVEL_EMERG = KYMO_EMERG,

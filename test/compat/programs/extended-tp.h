@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What LTTng-UST of one version or another takes, but not 2.13: files without quotes, BLOBs, more than ten arguments. */
+/*
+ * What LTTng-UST of one version or another takes, but not 2.13: files without quotes, BLOBs, more
+ * than ten arguments, the names that its macros make.
+ */
 #include <stdint.h>
 
 #undef TRACEPOINT_PROVIDER

@@ -13,6 +13,10 @@ int main(void)
 	tracepoint(extended, twelve, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
 	tracepoint(extended, thirty_two, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 		17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+	if (lttng_ust_tracepoint_extended___twelve.state)
+		lttng_ust_tracepoint_cb_extended___twelve(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 21);
+	if (__tracepoint_extended___twelve.state)
+		do_tracepoint(extended, twelve, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 31);
 	ust_before_fork(&set);
 	ust_after_fork_parent(&set);
 	lttng_ust_after_setns();
