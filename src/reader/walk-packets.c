@@ -366,10 +366,35 @@ static void set_budgets(struct ky_walk *w)
 	w->n_budgets = w->file + 1;
 }
 
+/*
+ * Steps over the packet at this offset, whose head was read, if the walk has met it before. Returns
+ * true if it has, or without memory.
+ */
+static bool skip_repeated(
+	struct ky_walk *w, const struct ky_packet_head *p, uint64_t offset, uint64_t clock)
+{
+	const struct ky_met_packet met = {.number = w->d.role[KY_ROLE_PACKET_SEQ],
+		.offset = offset,
+		.n_bytes = p->packet_bits / 8,
+		.file = w->file};
+	int r = 0;
+
+	if (p->class->seq_bits && p->class->begin_bits)
+		r = ky_met_packets_add(&w->met, w->stream, &met);
+	if (!r)
+		return false;
+	w->error = KY_MIN(r, 0);
+	w->d.clock = clock;
+	w->offset = offset + met.n_bytes;
+	w->n_repeated += !w->before_slice;
+	w->is_doubtful = true;
+	return true;
+}
+
 void ky_walk_open_packet(struct ky_walk *w)
 {
 	const struct ky_file *f = ky_walk_file(w);
-	uint64_t offset = w->offset, bits = (f->size - offset) * 8;
+	uint64_t offset = w->offset, bits = (f->size - offset) * 8, clock = w->d.clock;
 	struct ky_packet_head p = {0};
 	bool had_error = w->file_error;
 	int r;
@@ -386,7 +411,7 @@ void ky_walk_open_packet(struct ky_walk *w)
 		leave_file(w);
 	else if (r < 0)
 		skip_bad_head(w, offset, bits, p.fault);
-	if (r < 0)
+	if (r < 0 || (p.packet_bits <= bits && skip_repeated(w, &p, offset, clock)))
 		return;
 	w->class = p.class;
 	w->packet_offset = offset;

@@ -4,6 +4,7 @@
 #define READER_WALK_STATE_H
 
 #include "reader/losses.h"
+#include "reader/met-packets.h"
 #include "reader/stream.h"
 
 /* Scopes whose fields are shown, in this order. */
@@ -93,10 +94,12 @@ struct ky_walk {
 	const struct ky_stream_class *last_class;
 	uint64_t min_clock, max_clock;
 	uint64_t n_events, n_packets;
-	uint64_t n_corrupt; /* damaged places that were stepped over */
-	uint64_t n_back;    /* places where events are earlier than those before */
-	bool is_back;	    /* the last event was earlier than another one before */
-	bool is_truncated;  /* a file ended within a packet */
+	uint64_t n_corrupt;  /* damaged places that were stepped over */
+	uint64_t n_repeated; /* packets that were met before */
+	struct ky_met_packets met;
+	uint64_t n_back;   /* places where events are earlier than those before */
+	bool is_back;	   /* the last event was earlier than another one before */
+	bool is_truncated; /* a file ended within a packet */
 	/* damage, or times that are in no order: slices may not give what the whole does */
 	bool is_doubtful;
 	/* of the current file: 0, -ENODATA: it became shorter, or why it cannot be read */

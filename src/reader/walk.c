@@ -489,5 +489,6 @@ void ky_walk_deinit(struct ky_walk *w)
 	ky_walk_drop_packet(w);
 	free(w->d.slots);
 	free(w->packet_context.v);
+	ky_met_packets_deinit(&w->met);
 	*w = (struct ky_walk){0};
 }

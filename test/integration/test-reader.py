@@ -742,6 +742,33 @@ def test_back_in_time(k):
         equal(done.returncode != 0, is_back, f"babeltrace2 until {end}: {done.stderr}")
 
 
+def test_packets_twice(k):
+    """
+    A packet that a stream has twice is read once, and a line says so. One with the number of
+    another and other bytes is none.
+    """
+    s = Stream("<", sequence=0)
+    for p in range(4):
+        s.packet(b"".join(s.event(0, 1000 * (10 * p + i + 1), struct.pack("<i", 10 * p + i)) for i in range(10)), pad=16)
+    size = len(s.data) // 4
+    packets = [s.data[i:i + size] for i in range(0, len(s.data), size)]
+    other = bytearray(packets[1])
+    other[-20] ^= 1
+    text = metadata("le", numbers(1)).replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
+    for name, n_twice, n_events, files in (
+            ("appended", 4, 40, {"s": s.data * 2}), ("next", 1, 40, {"s": b"".join(packets[:2] + packets[1:])}),
+            ("later", 1, 40, {"s": s.data + packets[1]}), ("copy", 4, 40, {"s": s.data, "t": s.data}),
+            ("damaged", 1, 40, {"s": s.data + b"rubbish" + packets[3]}), ("other", 0, 50, {"s": s.data + other})):
+        trace = write(k.top / name, text, **files)
+        for command in (["view"], ["view", "--begin=+15us"], ["stat"], ["export", "--to=ctf", "-o", k.top / f"{name}-export"]):
+            errors = k.kymo(command[0], trace, *command[1:]).stderr.splitlines()
+            wanted = [f"kymo: {trace / 's'} has {n_twice} packet{'s' * (n_twice > 1)} twice: each is read once"]
+            equal([line for line in errors if "twice" in line], wanted if n_twice else [], f"{name}: {command}")
+        equal(len(values(k, trace)[0]), n_events, f"{name}: events")
+        equal(k.kymo_json("stat", trace)["events"], n_events, f"{name}: events in stat")
+        equal(k.kymo("view", trace, "--begin=@1700000000.000032345").stdout.count("made:up"), 21 + (n_events > 40), f"{name}: events from a time on")
+
+
 def test_selection(k):
     """
     The selected output is the whole output, filtered: from any begin, with and without an index,
