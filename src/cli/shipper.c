@@ -213,6 +213,9 @@ static int ship_one(struct cli *cli, struct shipment *shipment, struct totals *t
 
 	s->progress = on_progress;
 	s->spool_max = shipment->shipper->spool_max;
+	/* A rotated part has waited without a limit: nothing of it expires when its turn comes. */
+	if (s->spool_max && s->trace != shipment->shipper->trace)
+		s->spool_max = UINT64_MAX;
 	s->pace.rate = shipment->shipper->rate;
 	ret = ship_recording(cli, shipment);
 	t->bytes += s->acked;

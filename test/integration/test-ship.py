@@ -542,7 +542,7 @@ def test_rotated_meanwhile(k):
         k.kymo("rotate", "s")
 
     def parts():
-        return [count(p) for p in sorted(far_of(k).iterdir())] if far_of(k).exists() else []
+        return [count(p) for p in sorted(far_of(k).iterdir())]
 
     down = k.top / "down"
     k.app("emit", "-n", 1)
@@ -554,7 +554,8 @@ def test_rotated_meanwhile(k):
         next_part()
     down.unlink()
     emitted[0] += 1  # the event that was emitted before
-    wait_for(lambda: parts() == emitted, lambda: f"parts {emitted}, not {parts()}")
+    wait_for(lambda: len(list(trace.glob("archives/*/ust/.shipped"))) == len(emitted), "three parts to arrive")
+    equal(parts(), emitted, "parts")
     ship.kill()
     ship.wait()
     for _ in range(2):
@@ -569,6 +570,32 @@ def test_rotated_meanwhile(k):
     check(not list(pathlib.Path(before).rglob(".recording")), "the part before the first command was begun")
     k.kymo("ship", trace, f"exec:{breakable(k)}")
     equal(parts(), [*emitted, EVENTS], "parts after another command")
+
+
+def test_rotated_spool(k):
+    """Rotated parts of a spool expire no more: their space is given back when they have arrived."""
+    k.start_daemon()
+    trace = k.record("*")
+    emit(k, EVENTS)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+    down = k.top / "down"
+    down.touch()
+    ship = start_ship(k, trace, breakable(k), "--spool=16K")
+    wait_for(lambda: (trace / "ust" / ".recording").exists(), "the first part to be begun")
+    k.kymo("rotate", "s")
+    for _ in range(4):
+        emit(k, EVENTS)
+        k.kymo("stop", "s")  # ends a packet
+        k.kymo("start", "s")
+    path = pathlib.Path(k.kymo_json("rotate", "s")["rotation"]["path"])
+    before = used(path)
+    down.unlink()
+    wait_for((path / "ust" / ".shipped").exists, "the second part to arrive")
+    events, discarded = kymotest.read_trace(far_of(k) / f"{trace.name}-2")
+    equal((len(events), discarded), (4 * EVENTS, 0), "events of the second part, and those that expired")
+    check(used(path) < before / 2, f"{used(path)} of {before} bytes are still used")
+    k.kymo("destroy", "s")
+    equal(ship.wait(TIMEOUT), 0, "exit status")
 
 
 def test_machine_failed(k):
