@@ -476,7 +476,7 @@ static int read_stacks(struct ky_folded *f, struct cli *cli, char *path,
 	if (!r && !e)
 		e = ky_folded_read(f, &tables, o, side);
 	ky_tables_deinit(&tables);
-	return e < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-e)) : r;
+	return e < 0 ? cli_fail(cli, "failed", "diff: cannot read %s: %s", path, strerror(-e)) : r;
 }
 
 static int write_stacks(struct cli *cli, const struct ky_folded *f, const char *path)
@@ -488,7 +488,7 @@ static int write_stacks(struct cli *cli, const struct ky_folded *f, const char *
 		r = ky_folded_write(f, &out, N_SIDES);
 	e = ky_out_close(&out, !r);
 	r = r ? r : e;
-	return r < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-r))
+	return r < 0 ? cli_fail(cli, "failed", "diff: cannot write %s: %s", path, strerror(-r))
 		     : cli_result_output(cli, path);
 }
 

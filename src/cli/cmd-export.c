@@ -119,12 +119,12 @@ static int write_format(struct cli *cli, const struct format *f, const struct ky
 			"the output would have more than %s, which is %d bytes for each byte of the trace: its names are too long, or repeated too often; select a part",
 			cli_format_size(size, sizeof(size), ky_out_room(t->n_bytes).left),
 			KY_OUT_PER_BYTE);
+	if (r < 0 && !*why)
+		snprintf(why, sizeof(why), "cannot write %s: %s",
+			!strcmp(path, "-") ? "standard output" : path, strerror(-r));
 	if (r < 0)
-		return cli_fail(cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s%s%s",
-			*why		     ? why
-			: !strcmp(path, "-") ? "standard output"
-					     : path,
-			*why ? "" : ": ", *why ? "" : strerror(-r));
+		return cli_fail(
+			cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s", why);
 	if (*why)
 		cli_warn(cli, "export: %s", why);
 	return cli_result_output(cli, path);

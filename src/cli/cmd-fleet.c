@@ -103,7 +103,7 @@ static int run_fleet(struct cli *cli)
 	request = make_request(cli);
 	argv[1] = (char *)kymo_value_json(request);
 	execv(path, argv);
-	return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
+	return cli_fail(cli, "failed", "cannot run %s: %s", path, strerror(errno));
 }
 
 const struct cli_command cmd_fleet = {

@@ -92,8 +92,8 @@ static int add_directory(struct served *s, const char *name, const char *path, b
 	int dir = realpath(path, whole) ? open(whole, DIR_FLAGS) : -1, ret;
 
 	if (dir < 0)
-		return cli_fail(s->cli, errno == ENOENT ? "not-found" : "failed", "%s: %s", path,
-			strerror(errno));
+		return cli_fail(s->cli, errno == ENOENT ? "not-found" : "failed",
+			"cannot read %s: %s", path, strerror(errno));
 	ret = ky_vec_add(&s->all, dir);
 	if (!ret && (is_session || live_is_trace(dir)))
 		ret = live_add(&s->live, name ? name : strrchr(whole, '/') + 1, dir);

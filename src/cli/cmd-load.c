@@ -70,7 +70,7 @@ static char *read_text(struct cli *cli, const char *path)
 		len += n > 0 ? (size_t)n : 0;
 	}
 	if (fd < 0 || n < 0)
-		cli_fail(cli, errno == ENOENT ? "not-found" : "failed", "%s: %s", path,
+		cli_fail(cli, errno == ENOENT ? "not-found" : "failed", "cannot read %s: %s", path,
 			strerror(errno));
 	else if (!text || len > PROFILE_MAX)
 		cli_fail(cli, "failed", "%s is too large", path);
@@ -158,7 +158,7 @@ static int load_directory(
 	int n = scandir(dir, &names, is_profile, alphasort), n_failed = 0;
 
 	if (n < 0)
-		return cli_fail(cli, "failed", "%s: %s", dir, strerror(errno));
+		return cli_fail(cli, "failed", "cannot read %s: %s", dir, strerror(errno));
 	if (!n && !cli_has(cli, "missing")) {
 		free(names);
 		return cli_fail(cli, "not-found",
@@ -198,7 +198,8 @@ static int run_load(struct cli *cli)
 			       ? cli_fail(cli, "not-found",
 					 "there is no profile %s: give the file that 'kymo save -o FILE' wrote, or its directory",
 					 path)
-			       : cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
+			       : cli_fail(cli, "failed", "cannot read %s: %s", path,
+					 strerror(errno));
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (code)

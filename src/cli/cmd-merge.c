@@ -82,8 +82,8 @@ static int take_inputs(struct merge *m)
 		int code;
 
 		if (!realpath(cli_arg(m->cli, i), in->path))
-			return cli_fail(
-				m->cli, "not-found", "%s: %s", cli_arg(m->cli, i), strerror(errno));
+			return cli_fail(m->cli, "not-found", "cannot read %s: %s",
+				cli_arg(m->cli, i), strerror(errno));
 		code = check_overlap(m, i);
 		if (code)
 			return code;
@@ -354,15 +354,15 @@ static int copy_trace(struct merge *m, int dir, const struct input *in)
 	int r;
 
 	if (from < 0)
-		return cli_fail(m->cli, "failed", "%s: %s", in->path, strerror(errno));
+		return cli_fail(m->cli, "failed", "cannot read %s: %s", in->path, strerror(errno));
 	if (mkdirat(dir, in->name, 0750) < 0)
-		return cli_fail(
-			m->cli, "failed", "%s/%s: %s", m->output, in->name, strerror(errno));
+		return cli_fail(m->cli, "failed", "cannot make %s/%s: %s", m->output, in->name,
+			strerror(errno));
 	m->n_made++;
 	to = openat(dir, in->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0)
-		return cli_fail(
-			m->cli, "failed", "%s/%s: %s", m->output, in->name, strerror(errno));
+		return cli_fail(m->cli, "failed", "cannot make %s/%s: %s", m->output, in->name,
+			strerror(errno));
 	m->input = in;
 	m->from = from;
 	m->to = to;
@@ -413,10 +413,10 @@ static int copy_all(struct merge *m)
 	int code = CLI_OK;
 
 	if (!is_new && errno != EEXIST)
-		return cli_fail(m->cli, "failed", "%s: %s", output, strerror(errno));
+		return cli_fail(m->cli, "failed", "cannot make %s: %s", output, strerror(errno));
 	dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return cli_fail(m->cli, "failed", "%s: %s", output, strerror(errno));
+		return cli_fail(m->cli, "failed", "cannot open %s: %s", output, strerror(errno));
 	if (!is_empty(dir))
 		return cli_fail(m->cli, "exists", "%s is not empty: name a new directory", output);
 	for (size_t i = 0; i < m->n && !code; i++)

@@ -58,9 +58,9 @@ static int run_receive(struct cli *cli)
 		return cli_usage(cli, "--json is not possible: standard output is the connection");
 	signal(SIGPIPE, SIG_IGN);
 	if (mkdir(path, 0750) < 0 && errno != EEXIST)
-		return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
+		return cli_fail(cli, "failed", "cannot make %s: %s", path, strerror(errno));
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir < 0 ? cli_fail(cli, "failed", "%s: %s", path, strerror(errno))
+	return dir < 0 ? cli_fail(cli, "failed", "cannot open %s: %s", path, strerror(errno))
 		       : receive_trace(cli, dir, max);
 }
 

@@ -209,7 +209,8 @@ static int read_trace(struct cli *cli, const struct run *run, const char *path)
 	r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r) {
 		e = count_trace(run, &query, &options);
-		r = e < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-e)) : CLI_OK;
+		r = e < 0 ? cli_fail(cli, "failed", "diff: cannot read %s: %s", path, strerror(-e))
+			  : CLI_OK;
 	}
 	if (!r)
 		r = measure_latencies(cli, run, &query, &options);
@@ -314,9 +315,10 @@ static int read_json(struct cli *cli, const struct run *run, const char *path)
 	json_object_put(root);
 	if (!r)
 		return CLI_OK;
-	return cli_fail(cli, "failed", "diff: %s: %s", path,
-		r == -EINVAL ? "neither a trace nor the output of 'kymo stat --json'"
-			     : strerror(-r));
+	if (r == -EINVAL)
+		return cli_fail(cli, "failed",
+			"diff: %s is neither a trace nor the output of 'kymo stat --json'", path);
+	return cli_fail(cli, "failed", "diff: cannot read %s: %s", path, strerror(-r));
 }
 
 /* --- runs --- */

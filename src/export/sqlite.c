@@ -209,11 +209,11 @@ int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EX
 	if (r == SQLITE_FULL && is_beyond_room(t, part))
 		r = -EFBIG;
 	if (r > 0)
-		snprintf(why, KY_EXPORT_WHY, "%s: %s", path, sqlite3_errmsg(db));
+		snprintf(why, KY_EXPORT_WHY, "cannot write %s: %s", path, sqlite3_errmsg(db));
 	sqlite3_close(db);
 	if (!r && rename(part, path) < 0) {
 		r = -errno;
-		snprintf(why, KY_EXPORT_WHY, "%s: %s", path, strerror(errno));
+		snprintf(why, KY_EXPORT_WHY, "cannot write %s: %s", path, strerror(errno));
 	}
 	if (r)
 		unlink(part);

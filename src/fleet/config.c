@@ -124,7 +124,8 @@ int config_load(struct fleet_config *c, const char *path, char *why, size_t size
 	if (!f) {
 		const int error = errno;
 
-		snprintf(why, size, "%s: %s", path, strerror(error));
+		snprintf(why, size, "cannot read %s: %s%s", path, strerror(error),
+			error == ENOENT ? ": 'kymo fleet setup' makes it, for each host" : "");
 		return -error;
 	}
 	for (unsigned n = 1; fgets(line, sizeof(line), f); n++) {

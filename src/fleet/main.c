@@ -138,7 +138,7 @@ int fleet_connect(struct fleet *f, uint64_t limit_us)
 
 	find_config(path);
 	if (config_load(&f->config, path, why, sizeof(why)) < 0)
-		return fleet_fail(f, "%s: 'kymo fleet setup' makes a fleet", why);
+		return fleet_fail(f, "%s", why);
 	if (link_open(&f->link, &f->config) < 0)
 		return fleet_fail(f, "%s", f->link.why);
 	if (limit_us)

@@ -68,6 +68,8 @@ static void test_bad(void **state)
 	assert_int_equal(load_text(&c, "name = a\n" IDENTITY, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "'servers' is missing"));
 	assert_int_equal(config_load(&c, "/proc/nonexistent/x", why, sizeof(why)), -ENOENT);
+	assert_string_equal(why,
+		"cannot read /proc/nonexistent/x: No such file or directory: 'kymo fleet setup' makes it, for each host");
 }
 
 static int make_dir(void **state)

@@ -552,7 +552,9 @@ def test_errors(k):
     trace = answers.hostile(k.top / "trace")
     for options in (["--to=pdf", "-o", "x"], ["-o", "x"], ["--to=chrome"], ["--to=sqlite", "-o", "-"], ["--to=chrome", "-o", "x", "-f", "("]):
         k.kymo("export", trace, *options, status=2, cwd=k.top)
-    k.kymo("export", trace, "--to=chrome", "-o", k.top / "no" / "x", status=1)
+    for to in ("chrome", "perfetto", "csv", "ctf", "sqlite"):
+        said = k.kymo("export", trace, f"--to={to}", "-o", k.top / "no" / "x", status=1).stderr
+        check(f"cannot write {k.top}/no/x" in said, f"--to={to} does not say what failed: {said}")
     k.kymo("export", k.top / "missing", "--to=chrome", "-o", "x", status=1, cwd=k.top)
     equal([p for p in k.top.iterdir() if p.name.startswith("x")], [], "files of exports that failed")
     link = k.top / "link"  # as /dev/stdout is one

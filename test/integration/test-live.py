@@ -411,7 +411,7 @@ def test_usage(k):
     k.start_daemon()
     for args, status, said in (
         ([], 1, "no session writes a trace"),
-        ([k.top / "none"], 1, "No such file"),
+        ([k.top / "none"], 1, f"cannot read {k.top}/none: No such file"),
         (["none"], 1, "no session 'none'"),
         ([k.top, "--listen=nowhere"], 2, "bad address"),
     ):

@@ -146,7 +146,7 @@ def test_refused(k):
         ([*traces, "-o", traces[0]], 1, "is not empty"),
         ([*traces, "-o", traces[0] / "in"], 2, "is in one of the traces"),
         ([*traces, "-o", traces[1] / ".." / traces[1].name / "ust" / "in/"], 2, "is in one of the traces"),
-        ([k.top / "nothing", traces[0], "-o", k.top / "c"], 1, "No such file"),
+        ([k.top / "nothing", traces[0], "-o", k.top / "c"], 1, f"cannot read {k.top}/nothing: No such file"),
         ([*traces, traces[0], "-o", k.top / "c"], 2, "have the same traces"),
         ([traces[0] / "ust", *traces, "-o", k.top / "c"], 2, "have the same traces"),
     ):
