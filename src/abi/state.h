@@ -26,6 +26,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define KY_RUN_APP	"app.sock"
 #define KY_RUN_CONTROL	"control.sock"
@@ -37,6 +38,13 @@
 #define KY_RUN_MANAGED	"managed"
 #define KY_RUN_LINK	".kymo"
 #define KY_RUN_GLOBAL	"/run/kymo"
+
+/*
+ * The mode of the files there. The sticky bit says that they are in use, however old they look:
+ * clean-ups of old files leave them alone (XDG Base Directory Specification, systemd-tmpfiles).
+ */
+#define KY_RUN_PUBLIC  (0644 | S_ISVTX)
+#define KY_RUN_PRIVATE (0600 | S_ISVTX)
 
 #define KY_RUN_BUSY 3
 

@@ -119,7 +119,7 @@ static void suspend_journal(struct session *s, int error)
 static int open_journal(const char *path)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-	int fd = open(path, flags, 0600);
+	int fd = open(path, flags, KY_RUN_PRIVATE);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "abi/state.h"
 #include "base/rundir.h"
 #include "svc/log.h"
 
@@ -144,7 +145,8 @@ void launch_log(struct launch *l, const char *log_path)
 
 	if (!l->detach)
 		return;
-	l->log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	l->log_fd = open(
+		log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, KY_RUN_PRIVATE);
 	if (l->log_fd < 0)
 		ky_warning("cannot log to %s: %s", log_path, strerror(errno));
 	ky_log_to_file(l->log_fd, true);

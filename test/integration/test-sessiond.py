@@ -16,6 +16,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import threading
@@ -662,6 +663,19 @@ def as_user(k, uid, gid, request):
         "print(s.makefile().readline())")
     return subprocess.run(["python3", "-c", code, str(k.rundir / "control.sock"), json.dumps(request)], user=uid, group=gid,
         extra_groups=[], capture_output=True, text=True, timeout=kymotest.TIMEOUT, env={"PATH": "/usr/bin:/bin"})
+
+
+def test_files_look_used(k):
+    """
+    The files in the run directory have the sticky bit, with which clean-ups of old files leave them
+    alone: without the lock file, a daemon ends.
+    """
+    k.start_daemon()
+    k.record("emit:*")
+    modes = {p.name: stat.S_IMODE(p.lstat().st_mode) for p in k.rundir.rglob("*") if p.is_file() or p.is_fifo()}
+    equal({name: oct(modes[name]) for name in ("lock", "state", "wake", "s")}, {"lock": "0o1600", "state": "0o1644", "wake": "0o1644", "s": "0o1600"},
+        "modes")
+    equal([name for name, mode in modes.items() if not mode & stat.S_ISVTX], [], "files without the bit")
 
 
 def test_users_are_kept_apart(k):

@@ -180,7 +180,7 @@ static int take_lock(struct rundir *r, bool take_over)
 	char pid[24];
 	int n, ret;
 
-	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, KY_RUN_PRIVATE);
 	if (r->lock_fd < 0)
 		return log_path_error(-errno, path, "cannot open", "");
 	ret = wait_for_lock(r, take_over);
@@ -207,7 +207,7 @@ static int make_wake(struct rundir *r)
 	if (!lstat(path, &st) && S_ISFIFO(st.st_mode) && st.st_uid == geteuid())
 		return 0; /* programs wait on this very one */
 	unlink(path);
-	if (mkfifo(path, 0600) < 0 || chmod(path, 0644) < 0)
+	if (mkfifo(path, 0600) < 0 || chmod(path, KY_RUN_PUBLIC) < 0)
 		return log_path_error(-errno, path, "cannot make", "");
 	return 0;
 }
@@ -218,7 +218,7 @@ static int make_state(struct rundir *r)
 
 	r->state = (struct ky_state){.magic = KY_STATE_MAGIC, .size = sizeof(r->state)};
 	r->state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (r->state_fd < 0 || fchmod(r->state_fd, 0644) < 0)
+	if (r->state_fd < 0 || fchmod(r->state_fd, KY_RUN_PUBLIC) < 0)
 		return log_path_error(-errno, path, "cannot make", "");
 	return 0;
 }
@@ -262,7 +262,7 @@ void rundir_set_managed(const struct rundir *r, bool managed)
 		unlink(path);
 		return;
 	}
-	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, KY_RUN_PUBLIC);
 	if (fd < 0)
 		ky_warning("cannot make %s: %s", path, strerror(errno));
 	ky_close(fd);
