@@ -37,7 +37,10 @@
 #define FIRST_LOOKS  50
 #define UNUSED_NS    (100 * KY_NS_PER_MS)
 #define PUBLISH_NS   KY_NS_PER_MS
-#define FILES_MIN    32 /* a session of one program takes some 20 */
+#define MEND_NS	     (10 * KY_NS_PER_MS)
+/* Not at once: if the whole directory is being removed, a new file in it would prevent that. */
+#define MEND_LATER_NS (1000 * KY_NS_PER_MS)
+#define FILES_MIN     32 /* a session of one program takes some 20 */
 
 /*
  * Brings the state page up to date. Counts turns once in a millisecond: programs that wait for the
@@ -281,20 +284,44 @@ static int listen_at(struct daemon *d, struct ky_listener *l, const char *name, 
 
 	if (ret < 0)
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));
-	else
-		part_ready(d);
 	return ret;
+}
+
+static int listen_for_apps(struct daemon *d)
+{
+	return listen_at(d, &d->app_listener, KY_RUN_APP, SOCK_SEQPACKET,
+		d->run.global ? 0666 : 0600, (gid_t)-1, app_accepted);
+}
+
+static int listen_for_clients(struct daemon *d)
+{
+	return listen_at(d, &d->control_listener, KY_RUN_CONTROL, SOCK_STREAM,
+		is_shared(d) ? 0660 : 0600, control_group(d), control_accepted);
 }
 
 static int open_sockets(struct daemon *d)
 {
-	int ret = listen_at(d, &d->app_listener, KY_RUN_APP, SOCK_SEQPACKET,
-		d->run.global ? 0666 : 0600, (gid_t)-1, app_accepted);
+	int ret = listen_for_apps(d);
 
 	if (ret < 0)
 		return ret;
-	return listen_at(d, &d->control_listener, KY_RUN_CONTROL, SOCK_STREAM,
-		is_shared(d) ? 0660 : 0600, control_group(d), control_accepted);
+	part_ready(d);
+	ret = listen_for_clients(d);
+	if (!ret)
+		part_ready(d);
+	return ret;
+}
+
+/* Listens again if somebody has removed the socket. Those who have connected are served first. */
+static void mend_socket(struct daemon *d, struct ky_listener *l, const char *name,
+	int (*listen_again)(struct daemon *d))
+{
+	if (!access(rundir_path(&d->run, name), F_OK) || errno != ENOENT)
+		return;
+	ky_warning("%s was removed: making it again", rundir_path(&d->run, name));
+	ky_listener_accept_all(l, MEND_NS);
+	ky_listener_deinit(l);
+	listen_again(d);
 }
 
 static void bound_closed(struct ky_watch *w, uint32_t events)
@@ -321,23 +348,43 @@ static int watch_bound(struct daemon *d)
 }
 
 /*
- * Stops the daemon after its run directory was removed or moved away. Connected applications could
+ * Stops the daemon if its run directory was removed or moved away. Connected applications could
  * continue, but no command could ever stop them, and another daemon may serve the same path. So the
  * daemon disconnects them, and they find the other one. Nothing is damaged, but nobody requested
- * the end either: it is an error.
+ * the end either: it is an error. Returns whether it was so.
  */
-static void run_changed(struct ky_watch *w, uint32_t events)
+static bool stop_if_lost(struct daemon *d)
 {
-	struct daemon *d = ky_container_of(w, struct daemon, run_watch);
-
 	if (!rundir_is_lost(&d->run))
-		return;
-	ky_watch_remove(w);
+		return false;
+	ky_watch_remove(&d->run_watch);
 	ky_error(
 		"run directory %s was removed or moved away: nobody can reach this daemon any more, so it completes the traces of its sessions and ends",
 		d->run.path);
 	d->error = -ESTALE;
 	daemon_stop(d);
+	return true;
+}
+
+/* Makes the files again that others need to reach this daemon, and that somebody has removed. */
+static void mend_run(struct ky_timer *t)
+{
+	struct daemon *d = ky_container_of(t, struct daemon, mend_timer);
+
+	if (d->n_unready || d->env.stopping || stop_if_lost(d))
+		return;
+	mend_socket(d, &d->app_listener, KY_RUN_APP, listen_for_apps);
+	mend_socket(d, &d->control_listener, KY_RUN_CONTROL, listen_for_clients);
+	rundir_mend(&d->run);
+}
+
+static void run_changed(struct ky_watch *w, uint32_t events)
+{
+	struct daemon *d = ky_container_of(w, struct daemon, run_watch);
+
+	(void)events;
+	if (!stop_if_lost(d))
+		ky_timer_set(&d->env.loop, &d->mend_timer, MEND_LATER_NS);
 }
 
 static void watch_run(struct daemon *d)
@@ -506,6 +553,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	init_parts(d);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	ky_timer_init(&d->unused_timer, unused_still);
+	ky_timer_init(&d->mend_timer, mend_run);
 	recover_init(&d->recovery, &d->env);
 	d->managed = secure_getenv("NOTIFY_SOCKET") != NULL;
 	read_host(&d->env);
@@ -570,6 +618,7 @@ void daemon_deinit(struct daemon *d)
 	recover_deinit(&d->recovery);
 	ky_watch_remove(&d->bound_watch);
 	ky_watch_remove(&d->run_watch);
+	ky_timer_cancel(&d->mend_timer);
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);
 	if (d->run.state_fd >= 0 && !d->env.handing_over)

@@ -43,7 +43,7 @@ struct daemon {
 	uint64_t published_ns; /* time of the last write to the state page */
 	struct ky_listener app_listener, control_listener;
 	struct ky_watch bound_watch, run_watch;
-	struct ky_timer stop_timer, unused_timer;
+	struct ky_timer stop_timer, unused_timer, mend_timer;
 	bool unused;	   /* the time of unused_timer runs */
 	unsigned n_unused; /* looks that have found it unused since then */
 	bool was_used;	   /* by a program */

@@ -678,6 +678,22 @@ def test_files_look_used(k):
     equal([name for name, mode in modes.items() if not mode & stat.S_ISVTX], [], "files without the bit")
 
 
+def test_files_removed(k):
+    """Somebody removes files in the run directory: the daemon makes them again."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    for n, name in enumerate(("app.sock", "control.sock", "state", "wake")):
+        path = k.rundir / name
+        before = path.lstat()
+        path.unlink()
+        owner_and_mode = lambda st: (st.st_mode, st.st_uid, st.st_gid)
+        wait_for(lambda: path.exists() and owner_and_mode(path.lstat()) == owner_and_mode(before), f"{name} to be made again, as it was")
+        wait_for(k.answers, "the daemon to answer")
+        k.app("emit", "-p", n, "-n", 100)
+    k.kymo("stop", "s")
+    equal(len(kymotest.check_counts(k, trace, 400)), 400, "events")
+
+
 def test_users_are_kept_apart(k):
     if os.geteuid():
         raise kymotest.Skip("only root's daemon serves several users")

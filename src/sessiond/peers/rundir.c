@@ -297,6 +297,29 @@ bool rundir_is_lost(const struct rundir *r)
 	return !rundir_leads_to(rundir_path(r, KY_RUN_LOCK), r->lock_fd);
 }
 
+static bool is_missing(const struct rundir *r, const char *name)
+{
+	return access(rundir_path(r, name), F_OK) < 0 && errno == ENOENT;
+}
+
+void rundir_mend(struct rundir *r)
+{
+	const struct ky_state state = r->state;
+	int old_fd = r->state_fd;
+
+	if (is_missing(r, KY_RUN_WAKE))
+		make_wake(r);
+	if (!is_missing(r, KY_RUN_STATE))
+		return;
+	if (make_state(r) < 0 || pwrite(r->state_fd, &state, sizeof(state), 0) < 0) {
+		ky_close(r->state_fd);
+		r->state_fd = old_fd;
+	} else {
+		ky_close(old_fd);
+	}
+	r->state = state;
+}
+
 static void remove_sockets(const struct rundir *r)
 {
 	unlink(rundir_path(r, KY_RUN_APP));

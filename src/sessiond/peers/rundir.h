@@ -51,6 +51,8 @@ bool rundir_leads_to(const char *path, int fd);
  * watch_fd is readable.
  */
 bool rundir_is_lost(const struct rundir *r);
+/* Makes the FIFO and the state page again if somebody has removed them. Logs a failure. */
+void rundir_mend(struct rundir *r);
 /* Marks the daemon as ended, removes the sockets. */
 void rundir_close(struct rundir *r);
 
