@@ -166,7 +166,11 @@ static bool find_entry(
 /* The time by which the longer instances exceed the median, more than the shorter ones miss it. */
 static double outlier_ns(const struct ky_span_name *n)
 {
-	return (double)n->ns.sum - (double)n->ns.n * (double)ky_histogram_permille(&n->ns, 500);
+	double usual = (double)ky_histogram_permille(&n->ns, 500);
+	double third = (double)ky_histogram_permille(&n->ns, 333);
+
+	/* More than half of them may be slow. */
+	return (double)n->ns.sum - (double)n->ns.n * (usual > 2 * third ? third : usual);
 }
 
 static bool may_be_worst(const struct ky_span_name *n, bool with_libraries)

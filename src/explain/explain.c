@@ -381,6 +381,14 @@ static bool hides_longer(const struct ky_difference *d)
 				      (is_place && (double)g->n_longer > .5 * g->n_all_slow));
 }
 
+/* If nothing is known, that most instances are slow says more than that some are longer. */
+static bool is_tail_of_most(const struct ky_comparison *c)
+{
+	const struct ky_group *last = &c->groups.v[c->groups.n - 1];
+
+	return last->is_most && last->is_remarkable && !c->groups.v[0].is_remarkable;
+}
+
 static int compare_all(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
 	int r;
@@ -411,7 +419,7 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 			e->c->chosen = &e->c->differences[i];
 	}
 	if (!e->c->chosen)
-		e->c->chosen = &e->c->differences[0];
+		e->c->chosen = &e->c->differences[is_tail_of_most(e->c) ? e->c->groups.n - 1 : 0];
 	return r;
 }
 

@@ -95,8 +95,11 @@ struct ordered {
 	size_t n;		/* those that are looked at: the others are longer */
 	size_t n_all;
 	size_t mode;  /* index at which the slow mode begins; 0: there is none */
+	size_t most;  /* the same, if most instances are in it */
 	double scale; /* all instances for each that is kept */
 };
+
+#define MIN_FAST 3 /* a third of the instances must not be slow */
 
 static void free_ordered(struct ordered *o)
 {
@@ -117,6 +120,8 @@ static int order(struct ordered *o, struct ky_instance **v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		o->logs[i] = log(KY_MAX(o->v[i]->ns, 1));
 	o->mode = ky_stats_split(o->logs, n);
+	if (!o->mode)
+		o->most = ky_stats_split_from(o->logs, n, n / MIN_FAST);
 	return 0;
 }
 
@@ -133,8 +138,11 @@ static bool is_remarkable(const struct ordered *o, size_t cut, size_t end)
 {
 	double part = (double)(o->n - cut) / (double)o->n;
 
+	size_t from = cut > o->most ? o->most : 0;
+	size_t to = cut == o->most && cut ? cut : o->mode ? o->mode : o->n;
+
 	return ky_stats_mean(o->logs + cut, end - cut) >
-	       ky_stats_tail(o->logs, o->mode ? o->mode : o->n, part);
+	       ky_stats_tail(o->logs + from, to - from, part);
 }
 
 static double mean_from(const struct ordered *o, size_t from)
@@ -150,8 +158,10 @@ static double mean_from(const struct ordered *o, size_t from)
 static int add_group(struct ky_groups *g, const struct ordered *o, size_t cut, size_t end)
 {
 	struct ky_group *group = &g->v[g->n];
-	size_t body = KY_MIN(o->mode ? o->mode : o->n, cut), from = body / 4;
-	size_t to = KY_MAX(from + 1, body * 3 / 4);
+	/* Of the slow mode that most instances are in, the longest are compared with the others. */
+	size_t first = cut > o->most ? o->most : 0;
+	size_t body = KY_MIN(o->mode ? o->mode : o->n, cut), from = first + (body - first) / 4;
+	size_t to = KY_MAX(from + 1, first + (body - first) * 3 / 4);
 	int r;
 
 	*group = (struct ky_group){.n_all_slow = round((double)(end - cut) * o->scale),
@@ -281,10 +291,15 @@ static int add_all(struct ky_groups *g, const struct ordered *o)
 	if (!r)
 		r = add_below(g, o);
 	/* The tail may be noise, too, without being a mode. */
-	if (r || o->n < 200)
-		return r;
-	r = add_group(g, o, o->n * 8 / 10, o->n * 9 / 10);
-	snprintf(g->v[g->n - 1].how, sizeof(g->v[0].how), "the slower tenth before the slowest");
+	if (!r && o->n >= 200) {
+		r = add_group(g, o, o->n * 8 / 10, o->n * 9 / 10);
+		snprintf(g->v[g->n - 1].how, sizeof(g->v[0].how),
+			"the slower tenth before the slowest");
+	}
+	if (!r && o->most) {
+		r = add_mode(g, o, o->most, o->n);
+		g->v[g->n - 1].is_most = true;
+	}
 	return r;
 }
 
@@ -369,6 +384,8 @@ int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_
 	if (r < 0)
 		return r;
 	o.scale = v->all.n ? (double)v->n / (double)v->all.n : 1;
+	if (slowest->kind != KY_SLOWEST_AUTO)
+		o.most = 0;
 	r = slowest->kind == KY_SLOWEST_AUTO ? add_all(g, &o) : add_asked(g, v, &o, slowest);
 	set_weights(g);
 	free_ordered(&o);

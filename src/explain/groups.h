@@ -7,7 +7,7 @@
 
 #define KY_MIN_INSTANCES 20  /* below: no comparison */
 #define KY_MIN_SLOWER	 1.1 /* times as long: two runs of a program differ by less anyway */
-#define KY_MAX_GROUPS	 11  /* 10 ways, and a part of one */
+#define KY_MAX_GROUPS	 12  /* 11 ways, and a part of one */
 
 /* The meaning of --slowest. */
 struct ky_slowest {
@@ -30,6 +30,7 @@ struct ky_group {
 	size_t n_longer;		      /* instances of neither group: left out */
 	double longer_ns;		      /* mean of those */
 	bool is_mode;			      /* apart from the others, not cut from a tail */
+	bool is_most;			      /* more than half of all instances */
 	bool is_part;			      /* of a group that nothing explains as a whole */
 	bool is_remarkable;		      /* longer than the tail of one distribution */
 	double percent;			      /* the slowest of two traces, if not all are slower */

@@ -155,6 +155,11 @@ static double scatter(double sum, double squares, size_t n)
 
 size_t ky_stats_split(const double *logs, size_t n)
 {
+	return ky_stats_split_from(logs, n, n / 2);
+}
+
+size_t ky_stats_split_from(const double *logs, size_t n, size_t from)
+{
 	double sum = 0, squares = 0, below = 0, below_squares = 0, best = 0, spread = 0, apart = 0;
 	size_t cut = 0;
 
@@ -167,7 +172,7 @@ size_t ky_stats_split(const double *logs, size_t n)
 
 		below += logs[k - 1];
 		below_squares += logs[k - 1] * logs[k - 1];
-		if (k < n / 2)
+		if (k < from)
 			continue;
 		d = (sum - below) / (double)(n - k) - below / (double)k;
 		between = (double)k * (double)(n - k) * d * d;

@@ -36,6 +36,8 @@ double ky_stats_binomial(size_t n, size_t k, double q);
  * begins. 0 if the groups' means are less than 4 standard deviations or ln 1.5 apart.
  */
 size_t ky_stats_split(const double *logs, size_t n);
+/* The same, of thresholds from an index on. */
+size_t ky_stats_split_from(const double *logs, size_t n, size_t from);
 /*
  * The mean logarithm that the slowest part (0 .. 1) of a log-normal distribution has, and ln 1.3
  * more: the sorted logarithms are its body. Tails of normal, exponential and gamma distributions

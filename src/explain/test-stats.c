@@ -99,6 +99,7 @@ static void split_groups(void **state)
 		v[i] = (i < 10 ? 1 : 5) + (double)(i % 10) / 100;
 	ky_stats_sort(v, 100);
 	assert_int_equal(ky_stats_split(v, 100), 0);
+	assert_int_equal(ky_stats_split_from(v, 100, 10), 10);
 	assert_int_equal(ky_stats_split(v, 2), 0);
 }
 

@@ -541,7 +541,9 @@ static void find_stretch(struct work *w)
 		    w->f->mean_ns[0] > 2 * w->f->mean_ns[1] &&
 		    (double)(s.v[s.to]->end_ns - s.v[s.from]->begin_ns) >
 			    5 * w->f->affected.v[0]->ns;
-	if (2 * n >= s.size && 2 * s.size <= w->n_trace &&
+	/* Since a certain time, most may be slow. */
+	if (2 * n >= s.size &&
+		(is_reason ? 3 * s.size <= 2 * w->n_trace : 2 * s.size <= w->n_trace) &&
 		ky_stats_fisher(n, s.size, others, w->n_trace - s.size) * (double)s.n < 1e-6)
 		add_stretch(w, &s, n, is_reason);
 	free(s.v);

@@ -2757,6 +2757,45 @@ def test_nearly_all():
     assert out["verdict"] == "not-recorded", out["first_line"]
 
 
+def test_most_are_slow():
+    """Three fifths are slow: by a value, anywhere, since an event; or hidden in all parts."""
+    def query(p, is_slow):
+        p.begin("auth:check")
+        p.spend(20 * math.exp(.4 * p.r.gauss(0, 1)))
+        p.end("auth:check")
+        p.begin("db:query")
+        p.spend(700 if is_slow else 30)
+        p.end("db:query")
+
+    def tenants(p, i):
+        return {"tenant": "mega" if p.r.random() < .6 else p.r.choice("abcdefgh"), "size": p.r.randrange(1000)}
+    path = Program(510).make(lambda p, i, f: query(p, f["tenant"] == "mega"), tenants)
+    check(path, "db:query itself takes ", " us instead of 3", ' — when tenant = "mega" (')
+    assert kymo("explain", path).startswith("shop:checkout is slow because "), "the span whose slow ones add most time"
+    check(Program(511).make(lambda p, i, f: query(p, p.r.random() < .6), tenants),
+          "db:query itself takes ", "with no event in it (100 %")
+
+    def since(p, i, f):
+        if (i, p.thread[0]) == (160, 200):
+            p.event("conf:reloaded")
+        query(p, i > 160)
+    check(Program(512).make(since), "db:query itself takes ", " on, after conf:reloaded (")
+
+    def hidden(p, i, f):
+        factor = 5 if p.r.random() < .6 else 1
+        for name in "abcde":
+            p.begin("a:" + name)
+            p.spend(50 * factor)
+            p.end("a:" + name)
+    first = kymo("explain", Program(513).make(hidden), "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout: nothing recorded tells why the slow ones are slow"), first
+    # Two kinds of work, of which neither is a fault, and a few that are far longer.
+    first = kymo("explain", Program(514, n=900).make(
+        lambda p, i, f: (query(p, f["post"]), p.spend(9000 if f["shard"] == 5 else 20)),
+        lambda p, i: {"post": int(p.r.random() < .6), "shard": p.r.randrange(60)}), "--span=shop:checkout").splitlines()[0]
+    assert " — when shard = 5 (" in first and "post" not in first, first
+
+
 def test_hardly_longer():
     """A reason for a small difference is no answer where many take ten times as long."""
     def work(p, i, f):
