@@ -23,10 +23,15 @@ uint64_t ky_counter_rise(struct ky_counter *c, uint64_t now, unsigned bits)
 	return n;
 }
 
+uint64_t ky_losses_packets_ahead(const struct ky_losses *l, uint64_t now, unsigned bits)
+{
+	return l->had_seq ? count_between(l->last_seq, now, bits) : 0;
+}
+
 /* Returns the number of packets between the last one and this one. A number may go back. */
 static uint64_t count_packets(struct ky_losses *l, uint64_t now, unsigned bits)
 {
-	uint64_t n = l->had_seq ? count_between(l->last_seq, now, bits) : 0;
+	uint64_t n = ky_losses_packets_ahead(l, now, bits);
 
 	l->last_seq = now;
 	l->had_seq = true;

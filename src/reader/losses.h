@@ -57,6 +57,11 @@ void ky_losses_end_damage(struct ky_losses *l, int64_t ns);
  */
 void ky_losses_add_packet(struct ky_losses *l, const struct ky_stream_class *c,
 	const struct ky_decoder *d, bool is_counted);
+/*
+ * Returns by how much a packet's number, of so many bits, exceeds that of the last one: 1 if it is
+ * the next one. 0: it goes back, or no packet had a number.
+ */
+uint64_t ky_losses_packets_ahead(const struct ky_losses *l, uint64_t now, unsigned bits);
 /* Returns the kind of the loss that is to be reported next; KY_ITEM_NONE if there is none. */
 enum ky_item_kind ky_losses_next(const struct ky_losses *l);
 

@@ -366,6 +366,55 @@ static void set_budgets(struct ky_walk *w)
 	w->n_budgets = w->file + 1;
 }
 
+static uint64_t packets_ahead(const struct ky_walk *w, const struct ky_stream_class *class)
+{
+	if (class != w->class || !ky_has_role(&w->d, KY_ROLE_PACKET_SEQ))
+		return 0;
+	return ky_losses_packets_ahead(&w->losses, w->d.role[KY_ROLE_PACKET_SEQ], class->seq_bits);
+}
+
+/*
+ * Returns the first place between two places where a packet of the stream begins whose number is
+ * less than n_ahead after that of the last packet; `to` if there is none.
+ */
+static uint64_t find_hidden(struct ky_walk *w, uint64_t from, uint64_t to, uint64_t n_ahead)
+{
+	uint64_t instance = ky_role_or(&w->d, KY_ROLE_INSTANCE_ID, 0);
+
+	for (; (from = find_packet(w, from)) < to && w->n_reread; from++) {
+		struct ky_packet_head p = {0};
+		int r = read_head(w, &p, from, HEAD_SIZE);
+		uint64_t n = r ? 0 : packets_ahead(w, p.class);
+
+		w->n_reread -= KY_MIN(w->d.pos / 8 + 1, w->n_reread);
+		if (n && n < n_ahead && ky_role_or(&w->d, KY_ROLE_INSTANCE_ID, 0) == instance)
+			return from;
+	}
+	return to;
+}
+
+/*
+ * A damaged size may lead past packets, to the head of a later one, whose number shows that others
+ * are missing. Searches for these behind the contents of the packet before, which end at `from`.
+ * Returns 1 and goes to the first of them, or reads p again and returns as read_packet.
+ */
+static int go_to_hidden(struct ky_walk *w, struct ky_packet_head *p, uint64_t from,
+	uint64_t n_ahead, uint64_t clock)
+{
+	uint64_t to = w->offset;
+	bool was_wide = w->is_wide;
+
+	w->offset = find_hidden(w, from, to, n_ahead);
+	w->d.clock = clock;
+	if (w->offset == to) {
+		w->is_wide = was_wide;
+		return read_packet(w, p);
+	}
+	count_damage(w);
+	begin_damage(w);
+	return 1;
+}
+
 /*
  * Steps over the packet at this offset, whose head was read, if the walk has met it before. Returns
  * true if it has, or without memory.
@@ -396,6 +445,7 @@ void ky_walk_open_packet(struct ky_walk *w)
 	const struct ky_file *f = ky_walk_file(w);
 	uint64_t offset = w->offset, bits = (f->size - offset) * 8, clock = w->d.clock;
 	struct ky_packet_head p = {0};
+	uint64_t contents_end = w->contents_file == w->file ? w->contents_end : 0, n_ahead;
 	bool had_error = w->file_error;
 	int r;
 
@@ -405,6 +455,11 @@ void ky_walk_open_packet(struct ky_walk *w)
 	if (w->packet && w->packet->head)
 		ky_walk_drop_packet(w);
 	r = read_packet(w, &p);
+	n_ahead = r ? 0 : packets_ahead(w, p.class);
+	if (n_ahead > 1 && contents_end && contents_end < offset)
+		r = go_to_hidden(w, &p, contents_end, n_ahead, clock);
+	if (r > 0)
+		return;
 	if (r == -ENOMEM)
 		w->error = r;
 	else if (r < 0 && w->file_error)

@@ -769,6 +769,36 @@ def test_packets_twice(k):
         equal(k.kymo("view", trace, "--begin=@1700000000.000032345").stdout.count("made:up"), 21 + (n_events > 40), f"{name}: events from a time on")
 
 
+def test_hidden_packets(k):
+    """
+    A damaged size that leads exactly to a later packet hides no packet between, whose numbers show
+    that it is missing. A packet of another number in the padding is none.
+    """
+    s = Stream("<", sequence=0)
+    for p in range(6):
+        s.packet(b"".join(s.event(0, 1000 * (10 * p + i + 1), struct.pack("<i", 10 * p + i)) for i in range(10)), pad=16)
+    size = len(s.data) // 6
+    text = metadata("le", numbers(1)).replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
+    def with_size(number, n_packets):
+        data = bytearray(s.data)
+        struct.pack_into("<Q", data, number * size + 56, n_packets * size * 8)
+        return data
+    for name, data in (("one", with_size(1, 2)), ("many", with_size(1, 4)), ("first", with_size(0, 3))):
+        trace = write(k.top / name, text, s=data)
+        got, errors = values(k, trace)
+        equal(got, list(range(60)), name)
+        one_warning(errors, "is damaged in 1 place")
+        equal(k.kymo_json("stat", trace)["events"], 60, f"{name}: events in stat")
+        ranges = k.kymo("view", trace, "--begin=@1700000000.000027345", "--end=@1700000000.000047345").stdout
+        equal(ranges.count("made:up"), 21, f"{name}: events of a range")
+    # Packets 2 and 3 were lost; an old packet is in the padding of the one before.
+    data = with_size(1, 2)
+    data[2 * size:3 * size] = s.data[:size]
+    got, errors = values(k, write(k.top / "lost", text, s=data[:3 * size] + data[4 * size:]))
+    equal(got, [*range(20), *range(40, 60)], "lost")
+    check("discarded 2 packets" in errors and "damaged" not in errors, errors)
+
+
 def test_selection(k):
     """
     The selected output is the whole output, filtered: from any begin, with and without an index,
