@@ -396,7 +396,8 @@ static uint64_t find_hidden(struct ky_walk *w, uint64_t from, uint64_t to, uint6
 /*
  * A damaged size may lead past packets, to the head of a later one, whose number shows that others
  * are missing. Searches for these behind the contents of the packet before, which end at `from`.
- * Returns 1 and goes to the first of them, or reads p again and returns as read_packet.
+ * Returns 1 and goes to the first of them, or reads p again and returns as read_packet. p may have
+ * been read in vain: the file's size limits how much of that there is.
  */
 static int go_to_hidden(struct ky_walk *w, struct ky_packet_head *p, uint64_t from,
 	uint64_t n_ahead, uint64_t clock)
@@ -404,6 +405,9 @@ static int go_to_hidden(struct ky_walk *w, struct ky_packet_head *p, uint64_t fr
 	uint64_t to = w->offset;
 	bool was_wide = w->is_wide;
 
+	w->n_reread -= KY_MIN(w->packet->len, w->n_reread);
+	if (!w->n_reread)
+		return 0;
 	w->offset = find_hidden(w, from, to, n_ahead);
 	w->d.clock = clock;
 	if (w->offset == to) {

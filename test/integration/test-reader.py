@@ -799,6 +799,21 @@ def test_hidden_packets(k):
     check("discarded 2 packets" in errors and "damaged" not in errors, errors)
 
 
+def test_hostile_hidden(k):
+    """Packets that all hide the next one, before a large packet, have one budget for a file."""
+    s = Stream("<", sequence=0)
+    for _ in range(1000):
+        s.packet(s.event(0, 1000, bytes(4)))
+    size, data = len(s.data) // 1000, bytearray(s.data)
+    for p in range(1000):
+        struct.pack_into("<Q", data, p * size + 56, (len(data) - p * size) * 8)
+    s.data, s.sequence = b"", 5000
+    s.packet(s.event(0, 1000, bytes(4)) * 400000)
+    trace = write(k.top / "hidden", metadata("le", numbers(1)).replace("unsigned int cpu_id;", "unsigned int packet_seq_num;"), s=data + s.data)
+    places = re.search(rb"damaged in (\d+) place", raw(k, [CLI, "view", trace, "--tail=1"])[1])
+    check(places and int(places[1]) < 20, places)
+
+
 def test_selection(k):
     """
     The selected output is the whole output, filtered: from any begin, with and without an index,
