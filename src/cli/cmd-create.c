@@ -14,6 +14,8 @@ static const struct cli_option options[] = {
 	{"no-output", 0, NULL, "write no trace; only count events"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
+	{"live", 0, "[=USEC]",
+		"viewers of 'kymo live' see events within USEC (default: 1s), the switch timer of all channels"},
 	CLI_OPTION_SECONDS,
 	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
@@ -85,22 +87,44 @@ static void undo(struct cli *cli, struct kymo_ctl *ctl, const char *name)
 		cli_try(cli, ctl, "destroy", params, &reply);
 }
 
-/* bounds: NULL if there are none. The same for the shipper. */
-static int create_and_report(struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size,
-	const char *output, struct kymo_value *bounds, struct shipper *shipper)
+/* How soon viewers see events: as LTTng's option, whose default is that of all sessions here. */
+static int put_live(struct cli *cli, struct kymo_value *params)
 {
-	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	uint64_t usec = 1000000;
 	int code;
 
-	if (!params)
-		return CLI_FAILED;
-	kymo_value_set_string(params, "output", output);
+	if (cli_has(cli, "live") && (cli_has(cli, "snapshot") || cli_has(cli, "no-output")))
+		return cli_usage(cli,
+			"either --live or --%s, not both: --live is about a trace that grows",
+			cli_has(cli, "snapshot") ? "snapshot" : "no-output");
+	code = cli_read_amount(cli, "live", CLI_USEC, 100, 3600000000, &usec);
+	if (code || !cli_has(cli, "live"))
+		return code;
+	return cli_params_added(cli, kymo_value_set_u64(params, "switch_timer", usec));
+}
+
+/* Reports wrong options, before a daemon is started for them. */
+static int put_options(struct cli *cli, struct kymo_value *params)
+{
+	int code;
+
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
 	kymo_value_set_bool(params, "absolute_clock", cli_has(cli, "absolute-clock"));
 	code = cli_params_seconds(cli, params);
-	if (!code)
-		code = cli_params_shm_path(cli, params);
+	return code ? code : put_live(cli, params);
+}
+
+/* bounds: NULL if there are none. The same for the shipper. */
+static int create_and_report(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value *params,
+	char *name, size_t size, const char *output, struct kymo_value *bounds,
+	struct shipper *shipper)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code;
+
+	kymo_value_set_string(params, "output", output);
+	code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);
 	if (code)
@@ -122,6 +146,9 @@ static int create_and_report(struct cli *cli, struct kymo_ctl *ctl, char *name, 
 	else
 		printf("session '%s' created: no trace is written\n", cli_safe(cli, name));
 	if (!cli->json) {
+		if (cli_has(cli, "live"))
+			printf("viewers read it while it records: 'kymo live %s'\n",
+				cli_safe(cli, name));
 		puts(CLI_OWNER_HINT);
 		cli_report_notes(cli, reply);
 	}
@@ -145,6 +172,7 @@ static int init_shipper(struct cli *cli, struct shipper *ret, bool *ret_ships)
 static int run_create(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *bounds = cli_params_new(cli);
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	char name[160], date[32], output[PATH_MAX];
 	const char *session = cli_arg(cli, 0);
@@ -152,6 +180,8 @@ static int run_create(struct cli *cli)
 	struct shipper shipper = {.trace = -1};
 	int code = bounds ? cli_params_bounds(cli, bounds, false, &bounded) : CLI_FAILED;
 
+	if (!code)
+		code = params ? put_options(cli, params) : CLI_FAILED;
 	if (!code)
 		code = init_shipper(cli, &shipper, &ships);
 	if (!code && session && !ky_name_valid(session))
@@ -165,7 +195,7 @@ static int run_create(struct cli *cli)
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
-		code = create_and_report(cli, ctl, name, sizeof(name), output,
+		code = create_and_report(cli, ctl, params, name, sizeof(name), output,
 			bounded ? bounds : NULL, ships ? &shipper : NULL);
 	if (code && made)
 		rmdir(output);
@@ -178,7 +208,7 @@ static int run_create(struct cli *cli)
 const struct cli_command cmd_create = {
 	.name = "create",
 	.synopsis =
-		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE] [--ship-rate=SIZE]]",
+		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--live[=USEC]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE] [--set-url=URL [--spool=SIZE] [--ship-rate=SIZE]]",
 	.help = "create a session, and start a session daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"

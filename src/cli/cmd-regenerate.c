@@ -24,7 +24,8 @@ static int run_regenerate(struct cli *cli)
 		cli_result(cli, reply);
 		return CLI_OK;
 	}
-	puts("applications have recorded their state again");
+	if (strcmp(cli_arg(cli, 0), "metadata"))
+		puts("applications have recorded their state again");
 	cli_report_notes(cli, reply);
 	return CLI_OK;
 }
@@ -38,7 +39,8 @@ const struct cli_command cmd_regenerate = {
 		"this session only. It depends on the session's rules: with kymo_statedump:*, the files from which\n"
 		"programs are loaded; with kymo_vm:*, the virtual machines that run; with kymo_*, all state of the\n"
 		"system. State dumps that applications register themselves are recorded, too. Kernel channels record\n"
-		"the state of the kernel again: processes, threads, descriptors, devices.\n",
+		"the state of the kernel again: processes, threads, descriptors, devices.\n"
+		"'kymo regenerate metadata' is accepted, and changes nothing: metadata is always complete.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

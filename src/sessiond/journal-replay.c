@@ -518,6 +518,7 @@ static int read_session(struct env *e, const char *name, struct json_object *o)
 		.shm_path = get_string(o, "shm_path"),
 		.snapshot = get_number(o, "snapshot"),
 		.seconds = get_number(o, "seconds"),
+		.switch_us = get_number(o, "switch_us"),
 		.absolute_clock = get_number(o, "absolute_clock"),
 		.uid = (uid_t)get_number(o, "uid"),
 		.gid = (gid_t)get_number(o, "gid"),

@@ -280,6 +280,7 @@ static void write_session(struct session *s)
 	add_string(o, "shm_path", s->shm_path ? s->shm_path : "");
 	add_number(o, "snapshot", s->snapshot);
 	add_number(o, "seconds", s->seconds);
+	add_number(o, "switch_us", s->switch_us);
 	add_number(o, "absolute_clock", s->absolute_clock);
 	add_number(o, "uid", s->uid);
 	add_number(o, "gid", s->gid);

@@ -51,12 +51,14 @@ def test_suggestions(k):
         check(f"did you mean '{right}'" in k.kymo("help", wrong, status=2).stderr, f"help {wrong}")
     check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
-    for option in ("--live", "--ctrl-url=x", "--mi"):
+    for option in ("--no-consumer", "--ctrl-url=x", "--mi"):
         check("is not supported: " in k.kymo("create", option, status=1).stderr, f"{option} is refused by name")
     for options in ("-m", "xml"), ("--mi=xml",), ("-g", "tracing"), ("--group=tracing",):
         check("is not supported: " in k.kymo(*options, "list", status=1).stderr, f"{options} in front are refused by name")
     check("is not supported: " in k.kymo("metadata", status=1).stderr, "a command that is refused by name")
-    check("'kymo live'" in k.kymo("create", "--live", status=1).stderr, "what there is instead of --live")
+    check("needs --snapshot" in k.kymo("create", "--seconds=5", status=2).stderr, "--seconds alone")
+    for other in ("--snapshot", "--no-output"):
+        check("either --live or" in k.kymo("create", "--live", other, status=2).stderr, f"--live with {other}")
     check("'--listen'" in k.kymo("live", "--port=5344", status=2).stderr, "another name of --listen")
     check("before the command" in k.kymo("list", "-q", status=1).stderr, "an option of kymo itself")
     check("--output=DIR" in k.kymo("create", "--set-url=file:///t", status=2).stderr, "an address on this host")
@@ -105,7 +107,8 @@ def test_usage_is_2(k):
         equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
     equal(code, "failed", "code of a file that is no profile")
     k.kymo("regenerate", "statedump", status=1)
-    check("metadata is always complete" in k.kymo("regenerate", "metadata", status=2).stderr, "what is regenerated")
+    check("metadata is always complete" in k.kymo("regenerate", "metadat", status=2).stderr, "what is regenerated")
+    equal(k.kymo("regenerate", "metadata").stdout, "note: metadata is always complete: there was nothing to do\n", "metadata")
     check("not both" in k.kymo("watch", "--session=s", "absent", status=2).stderr, "two names of a session")
 
 

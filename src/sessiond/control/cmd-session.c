@@ -5,6 +5,7 @@
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
 #include "sessiond/model/lost.h"
+#include "sessiond/model/option.h"
 #include "sessiond/model/seconds.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/collector.h"
@@ -268,6 +269,7 @@ static enum outcome create_requested(struct request *r)
 		.shm_path = string_or(r, "shm_path", ""),
 		.snapshot = request_bool(r, "snapshot"),
 		.seconds = request_bytes(r, "seconds"),
+		.switch_us = request_bytes(r, "switch_timer"),
 		.absolute_clock = request_bool(r, "absolute_clock"),
 		.clock = request_string(r, "clock"),
 		.bound = request_bool(r, "bound") ? r->client : NULL,
@@ -290,6 +292,10 @@ static enum outcome create_requested(struct request *r)
 		return request_refuse(r, "usage",
 			"a flight recorder can hold %u seconds at most, which is a week",
 			SECONDS_MAX);
+	if (spec.switch_us &&
+		(spec.switch_us < OPTION_TIME_MIN || spec.switch_us > OPTION_TIME_MAX))
+		return request_refuse(
+			r, "usage", "the switch timer can be from 100us to an hour (1h)");
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
 		return request_refuse(r, "usage",
 			"'%s' is not the clock of a session of this daemon", spec.clock);

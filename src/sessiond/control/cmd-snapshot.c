@@ -82,6 +82,10 @@ enum outcome run_regenerate(struct request *r)
 {
 	const char *what = request_string(r, "what");
 
+	if (!strcmp(what, "metadata")) {
+		reply_note(r, "metadata is always complete: there was nothing to do");
+		return DONE;
+	}
 	if (strcmp(what, "statedump"))
 		return request_refuse(r, "usage",
 			"'%s' cannot be regenerated: only 'statedump' can; metadata is always complete",

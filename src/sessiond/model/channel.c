@@ -23,7 +23,7 @@ struct channel *channel_new(struct session *s, const char *name)
 	c->num_subbuf = DEFAULT_NUM_SUBBUF;
 	c->burst_size = DEFAULT_BURST_SIZE;
 	c->pool_size = DEFAULT_POOL_SIZE;
-	c->switch_timer_us = DEFAULT_SWITCH_US;
+	c->switch_timer_us = s->switch_us ? s->switch_us : DEFAULT_SWITCH_US;
 	ky_list_init(&c->rules);
 	ky_list_init(&c->sets);
 	ky_list_init(&c->kinds);

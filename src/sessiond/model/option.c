@@ -7,8 +7,6 @@
 
 #define FIELD(member)                                                                              \
 	.offset = offsetof(struct channel, member), .size = sizeof(((struct channel *)0)->member)
-#define TIME_MIN 100u	     /* microseconds */
-#define TIME_MAX 3600000000u /* an hour */
 
 /*
  * To add an option, add a member of struct channel, a row here, and an option of `kymo
@@ -36,14 +34,14 @@ const struct option channel_options[] = {
 		.words = {"refuse", "separate"},
 		.help = "what happens to an event with a known name but other fields",
 		.not_kernel = true},
-	{"switch-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(switch_timer_us), TIME_MIN,
-		TIME_MAX, .zero = "only when recording stops",
+	{"switch-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(switch_timer_us),
+		OPTION_TIME_MIN, OPTION_TIME_MAX, .zero = "only when recording stops",
 		.help = "how often partly filled sub-buffers are written"},
-	{"read-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(read_timer_us), TIME_MIN, TIME_MAX,
-		.zero = "adapted to the rate of events",
+	{"read-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(read_timer_us), OPTION_TIME_MIN,
+		OPTION_TIME_MAX, .zero = "adapted to the rate of events",
 		.help = "how often the consumer looks for full sub-buffers"},
 	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
-		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
+		OPTION_TIME_MAX, .zero = "not at all", .infinite = "until there is room",
 		.help = "how long an event of an application that allows it waits for room",
 		.not_kernel = true},
 	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),

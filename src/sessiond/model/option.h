@@ -12,6 +12,8 @@
 
 #define OPTIONS_MAX	 32
 #define OPTION_PARAM_MAX 32
+#define OPTION_TIME_MIN	 100u	     /* microseconds, of a timer */
+#define OPTION_TIME_MAX	 3600000000u /* an hour */
 
 enum option_kind {
 	OPTION_NUMBER,

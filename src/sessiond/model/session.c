@@ -154,6 +154,7 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 	s->number = env_next_cookie(e);
 	s->snapshot = spec->snapshot;
 	s->seconds = spec->seconds;
+	s->switch_us = spec->switch_us;
 	s->absolute_clock = spec->absolute_clock;
 	s->uid = spec->uid;
 	s->gid = spec->gid;

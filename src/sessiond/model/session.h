@@ -67,6 +67,7 @@ struct session {
 	bool absolute_clock; /* to read the trace together with those of other boots and hosts */
 	bool snapshot;	     /* all channels are in overwrite mode: output is only for snapshots */
 	uint64_t seconds;    /* for which they are to hold events (seconds.h); 0: no matter */
+	uint64_t switch_us;  /* switch timer of channels that are made; 0: DEFAULT_SWITCH_US */
 	uid_t uid;
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
@@ -105,7 +106,7 @@ struct session_spec {
 	const char *name, *output; /* an absolute path, or "" */
 	const char *shm_path;	   /* likewise: of the directory for its buffers */
 	bool snapshot, absolute_clock;
-	uint64_t seconds;
+	uint64_t seconds, switch_us;
 	const char *clock; /* of another session, as text; NULL: measured */
 	const void *bound; /* the client with whose connection it ends; NULL: none */
 	uid_t uid;
