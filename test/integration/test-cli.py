@@ -437,7 +437,8 @@ def test_form_of_names(k):
     """
     k.start_daemon(collector=True)
     k.kymo("create", "s", "-o", k.traces / "s")
-    check("events are called PROVIDER:NAME, all of a provider 'hello:*'" in k.kymo("enable-event", "hello").stdout, "no provider")
+    for pattern, said in (("hello", "all of a provider 'hello:*'"), ("hello:", "all of a provider 'hello:*'"), (":b", "of any provider '*:b'")):
+        check(f"events are called PROVIDER:NAME, {said}" in k.kymo("enable-event", pattern).stdout, f"what a pattern lacks: {pattern}")
     check("no instrumented application is running" in k.kymo("enable-event", "hello:one").stdout, "the collector alone")
     check("the only application that runs has no such event" in k.kymo("enable-event", "kymo_none:such").stdout, "the collector's")
     k.kymo("track", "--vpid=1")

@@ -260,6 +260,24 @@ void explain_kernel_name(struct ky_buf *to, const struct env *e, const struct ru
 		ky_buf_puts(to, "; the kernel has such events: --kernel records them");
 }
 
+/* Returns true if the pattern has no provider or no name, which each event has: "a", "a:", ":b". */
+static bool lacks_part(const char *pattern)
+{
+	const char *colon = strchr(pattern, ':');
+
+	return !strchr(pattern, '*') && (!colon || colon == pattern || !colon[1]);
+}
+
+static void put_whole(struct ky_buf *to, const char *pattern)
+{
+	if (*pattern == ':' && pattern[1])
+		ky_buf_printf(
+			to, "events are called PROVIDER:NAME, of any provider '*%s'", pattern);
+	else
+		ky_buf_printf(to, "events are called PROVIDER:NAME, all of a provider '%s%s*'",
+			pattern, strchr(pattern, ':') ? "" : ":");
+}
+
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
 	const struct env *e = c->session->env;
@@ -273,9 +291,8 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		put_agents(to, e->peers->agents);
 	else if (find_examples(c, r, examples, &own))
 		put_examples(to, r, examples);
-	else if (!strpbrk(r->pattern, ":*"))
-		ky_buf_printf(to, "events are called PROVIDER:NAME, all of a provider '%s:*'",
-			r->pattern);
+	else if (lacks_part(r->pattern))
+		put_whole(to, r->pattern);
 	else if (own || !put_near(to, c->session, r))
 		put_programs(to, c->session, r);
 	if (own && strcmp(r->pattern, "*") != 0)
