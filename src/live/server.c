@@ -60,24 +60,30 @@ static void report_sent_away(struct live_server *s, const char *why)
 	s->report(s, text);
 }
 
-static void report_late(struct live_server *s, uint64_t n)
+static void report_loss(struct live_server *s, const struct viewer_loss *lost)
 {
 	char text[160];
 
 	snprintf(text, sizeof(text),
 		"a viewer was not shown %" PRIu64
 		" event%s that came too late to be in order: the trace has them",
-		n, n == 1 ? "" : "s");
-	s->report(s, text);
+		lost->n_late, lost->n_late == 1 ? "" : "s");
+	if (lost->n_late)
+		s->report(s, text);
+	snprintf(text, sizeof(text),
+		"a viewer was not shown the rest of %" PRIu64
+		" damaged stream%s: 'kymo view' shows what can be read",
+		lost->n_damaged, lost->n_damaged == 1 ? "" : "s");
+	if (lost->n_damaged)
+		s->report(s, text);
 }
 
 static void end_client(struct serving *v, unsigned i)
 {
 	struct client *c = v->clients[i];
-	const uint64_t late = viewer_late(&c->viewer);
+	const struct viewer_loss lost = viewer_loss(&c->viewer);
 
-	if (late)
-		report_late(v->server, late);
+	report_loss(v->server, &lost);
 	viewer_deinit(&c->viewer);
 	ky_buf_deinit(&c->out);
 	close(c->fd);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <endian.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +10,12 @@
 #include <cmocka.h>
 
 #include "ctf/index.h"
-#include "live/view.h"
+#include "live/viewer.h"
 
 #define PACKET_SIZE 256u
 #define CLOCK_MASK  ((UINT64_C(1) << 27) - 1)
+
+enum { ATTACH = 3, NEXT_INDEX = 4, DETACH = 9 }; /* requests of viewers */
 
 static const char metadata[] = "trace {\n};\n";
 static char top[] = "/tmp/kymo-view-XXXXXX";
@@ -121,8 +124,10 @@ static unsigned announce_all(struct view *v)
 	struct view_stream *s;
 	unsigned n = 0;
 
-	for (; (s = view_next_new(v)); n++)
+	for (; (s = view_next_new(v)); n++) {
+		assert_false(s->announced);
 		view_announce(v, s);
+	}
 	return n;
 }
 
@@ -707,6 +712,76 @@ static void test_abandoned(void **state)
 	view_deinit(&v);
 }
 
+/* Sends a request of a viewer, which has these numbers. Returns the status that ends its reply. */
+static uint32_t send_request(
+	struct viewer *v, uint32_t command, uint64_t id, uint64_t more, uint32_t last)
+{
+	struct {
+		uint64_t size;
+		uint32_t command, version;
+		uint64_t id, more;
+		uint32_t last;
+	} __attribute__((packed)) request = {.size = htobe64(20),
+		.command = htobe32(command),
+		.id = htobe64(id),
+		.more = htobe64(more),
+		.last = htobe32(last)};
+	struct ky_buf reply = {0};
+	const size_t at = command == NEXT_INDEX ? 56 : 0;
+	uint32_t status;
+
+	assert_int_equal(viewer_handle(v, (const uint8_t *)&request, sizeof(request), &reply), 0);
+	assert_true(reply.len >= at + sizeof(status));
+	memcpy(&status, reply.data + at, sizeof(status));
+	ky_buf_deinit(&reply);
+	return be32toh(status);
+}
+
+/* All that a viewer was not shown is counted, also of sessions that it does not view any more. */
+static void test_losses(void **state)
+{
+	const uint64_t stream = UINT64_C(1) << 32 | 2; /* behind the beacon */
+	const uint32_t none = 0;
+	struct ky_ctf_packet p = packet_of(1, 1, 200, 300);
+	struct live live = {.from_start = true};
+	struct viewer v;
+
+	put_packet("kernel", "a", packet_of(1, 0, 100, 200), &none, 4);
+	p.magic = 0;
+	put_packet("kernel", "a", p, &none, 4);
+	set_watermark(CLOCK_MASK / 2);
+	assert_int_equal(live_add(&live, "s", dup(root)), 0);
+	viewer_init(&v, &live);
+	for (unsigned n = 1; n < 4; n++) {
+		assert_int_equal(send_request(&v, ATTACH, 1, 0, 1), 1);
+		assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_OK);
+		assert_int_equal(viewer_loss(&v).n_damaged, n - 1);
+		assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_INACTIVE);
+		assert_int_equal(viewer_loss(&v).n_damaged, n);
+		assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_RETRY);
+		if (n == 2) /* the next time, it attaches again without an end */
+			continue;
+		assert_int_equal(send_request(&v, DETACH, 1, 0, 0), 1);
+		assert_int_equal(send_request(&v, DETACH, 1, 0, 0), 2);
+		assert_int_equal(viewer_loss(&v).n_damaged, n);
+	}
+	remove_stream("a");
+
+	put_packet("kernel", "b", packet_of(1, 0, 100, 200), &none, 4);
+	assert_int_equal(send_request(&v, ATTACH, 1, 0, 1), 1);
+	assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_OK);
+	assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_INACTIVE);
+	p = packet_of(1, 1, 200, 300);
+	p.n_events = 7;
+	put_packet("kernel", "b", p, &(const uint32_t){300 << 5}, 4);
+	assert_int_equal(send_request(&v, NEXT_INDEX, stream, 0, 0), VIEW_RETRY);
+	assert_int_equal(viewer_loss(&v).n_late, 7);
+	assert_int_equal(send_request(&v, DETACH, 1, 0, 0), 1);
+	assert_int_equal(viewer_loss(&v).n_late, 7);
+	viewer_deinit(&v);
+	live_deinit(&live);
+}
+
 /* Returns the lowest descriptor that is free. */
 static int free_fd(void)
 {
@@ -779,6 +854,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damage, begin_fresh, end_fresh),
 		cmocka_unit_test_setup_teardown(test_long_metadata, begin_fresh, end_fresh),
 		cmocka_unit_test_setup_teardown(test_abandoned, begin_fresh, end_fresh),
+		cmocka_unit_test_setup_teardown(test_losses, begin_fresh, end_fresh),
 	};
 
 	return cmocka_run_group_tests(tests, make_trace, remove_trace);

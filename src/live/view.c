@@ -574,6 +574,7 @@ static int next_packet(struct view *v, struct view_stream *s, uint64_t end, stru
 		ret = open_packet(t, s, p);
 		if (ret == -EAGAIN)
 			return ret;
+		v->n_damaged += s->damaged;
 		s->next++;
 		if (!ret && first_clock(p) >= s->known)
 			return 0;

@@ -66,6 +66,7 @@ struct view {
 	struct view_stream *streams;
 	uint32_t n_traces, n_streams, n_new; /* of these, the viewer does not know */
 	uint64_t n_late;		     /* events that came too late to be shown in order */
+	uint64_t n_damaged;		     /* streams that are damaged */
 };
 
 enum view_status {

@@ -146,28 +146,39 @@ void viewer_init(struct viewer *v, struct live *live)
 	*v = (struct viewer){.live = live};
 }
 
-static void free_view(struct view *view)
+static void add_loss(struct viewer_loss *to, const struct view *view)
 {
-	if (view)
-		view_deinit(view);
-	free(view);
+	to->n_late += view->n_late;
+	to->n_damaged += view->n_damaged;
+}
+
+/* Ends the view of a session, if there is one. */
+static void end_view(struct viewer *v, size_t i)
+{
+	if (!v->views[i])
+		return;
+	add_loss(&v->lost, v->views[i]);
+	view_deinit(v->views[i]);
+	free(v->views[i]);
+	v->views[i] = NULL;
 }
 
 void viewer_deinit(struct viewer *v)
 {
 	for (size_t i = 0; i < v->n_views; i++)
-		free_view(v->views[i]);
+		end_view(v, i);
 	free(v->views);
 	free(v->over);
 }
 
-uint64_t viewer_late(const struct viewer *v)
+struct viewer_loss viewer_loss(const struct viewer *v)
 {
-	uint64_t n = 0;
+	struct viewer_loss sum = v->lost;
 
 	for (size_t i = 0; i < v->n_views; i++)
-		n += v->views[i] ? v->views[i]->n_late : 0;
-	return n;
+		if (v->views[i])
+			add_loss(&sum, v->views[i]);
+	return sum;
 }
 
 /* Makes room for a view of each session. */
@@ -302,7 +313,7 @@ static int attach_session(struct viewer *v, const uint8_t *data, struct ky_buf *
 		return -ENOMEM;
 	ret = view_init(view, v->live->sessions[session - 1].root,
 		v->live->from_start || seek == SEEK_BEGINNING);
-	free_view(v->views[session - 1]);
+	end_view(v, session - 1);
 	v->views[session - 1] = view;
 	if (!ret)
 		ret = view_look(view);
@@ -416,12 +427,11 @@ static int create_viewer_session(struct viewer *v, const uint8_t *data, struct k
 static int detach_session(struct viewer *v, const uint8_t *data, struct ky_buf *to)
 {
 	const uint64_t session = get64(data);
-	struct view *view = find_view(v, session);
+	const bool is_attached = find_view(v, session) != NULL;
 
-	if (view)
-		v->views[session - 1] = NULL;
-	free_view(view);
-	put32(to, view ? DETACH_OK : DETACH_UNKNOWN);
+	if (is_attached)
+		end_view(v, session - 1);
+	put32(to, is_attached ? DETACH_OK : DETACH_UNKNOWN);
 	return 0;
 }
 

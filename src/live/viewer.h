@@ -27,11 +27,18 @@ struct live {
 	void *context;
 };
 
+/* The viewer was not shown these. */
+struct viewer_loss {
+	uint64_t n_late;    /* events that came too late to be in order */
+	uint64_t n_damaged; /* streams that are damaged: their rest */
+};
+
 struct viewer {
 	struct live *live;   /* borrowed */
 	struct view **views; /* owned, by session; NULL: not attached */
 	bool *over;	     /* likewise: the viewer has heard of the end */
 	size_t n_views;
+	struct viewer_loss lost; /* of sessions that it does not view any more */
 };
 
 /* Is it the directory of a trace, or of one that is about to be recorded? */
@@ -42,8 +49,8 @@ void live_deinit(struct live *live);
 
 void viewer_init(struct viewer *v, struct live *live);
 void viewer_deinit(struct viewer *v);
-/* Events that the viewer was not shown because they came too late to be in order. */
-uint64_t viewer_late(const struct viewer *v);
+/* Returns what the viewer was not shown of all sessions that it has viewed. */
+struct viewer_loss viewer_loss(const struct viewer *v);
 /*
  * Returns how many bytes the first request of these has, 0 if that is not known yet, or -EPROTO.
  */

@@ -292,6 +292,26 @@ def test_beyond_the_watermark(k):
     check_same(viewer.finish(), live.end(), trace)
 
 
+def test_damaged(k):
+    """Of a stream with a packet that makes no sense, the rest is left out, and this is reported."""
+    k.start_daemon()
+    trace = k.record("*", channel=("--subbuf-size=4K", "--num-subbuf=64"))
+    k.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), kymotest.APPS / "emit", "-n", 2000])
+    k.kymo("destroy", "s")
+    emitted = count(trace)
+    index = max(trace.rglob("*.kyx"), key=lambda path: path.stat().st_size)
+    with open(index.parent.parent / index.stem, "r+b") as f:
+        f.seek(struct.unpack_from("<Q", index.read_bytes(), 16 + 2 * 48)[0])  # of the third packet
+        f.write(bytes(4))
+    live = Live(k, trace, "--from-start")
+    shown, _ = live.view().finish()
+    check(0 < len(shown) < emitted, f"{len(shown)} of {emitted} events are shown")
+    live.process.send_signal(signal.SIGTERM)
+    equal(live.process.wait(TIMEOUT), 0, "exit status of kymo live")
+    said = live.errors.read_text()
+    check("not shown the rest of 1 damaged stream:" in said, f"kymo live said: {said}")
+
+
 def list_sessions(live):
     done = subprocess.run(["babeltrace2", "--input-format=lttng-live", f"net://localhost:{live.port}"], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
