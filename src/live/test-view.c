@@ -635,6 +635,23 @@ static void test_damage(void **state)
 		view_deinit(&v);
 		remove_stream(name);
 	}
+
+	/* An index that cannot be read: here it is a directory. The session still ends. */
+	put_packet("kernel", "unread_0", packet_of(1, 0, 100, 200), &none, 4);
+	put_packet("kernel", "unread_1", packet_of(1, 1, 200, 300), &none, 4);
+	set_watermark(50);
+	begin_view(&odd, true, 2);
+	unlinkat(root, "kernel/index/unread_0.kyx", 0);
+	mkdirat(root, "kernel/index/unread_0.kyx", 0700);
+	set_watermark(UINT64_MAX);
+	assert_int_equal(next_of(&odd, 1).status, VIEW_HUNG_UP);
+	assert_int_equal(odd.n_damaged, 1);
+	assert_int_equal(next_of(&odd, 1).status, VIEW_HUNG_UP);
+	assert_int_equal(odd.n_damaged, 1);
+	view_deinit(&odd);
+	unlinkat(root, "kernel/index/unread_0.kyx", AT_REMOVEDIR);
+	remove_stream("unread_1");
+
 	p = packet_of(2, 0, 100, 200);
 	p.magic = 0;
 	put_packet("kernel", "odd", p, &none, 4);

@@ -493,7 +493,10 @@ static int later_or_removed(void)
 	return errno == ENOENT ? -ENODATA : -EAGAIN;
 }
 
-/* Finds the entry of the next packet, in this file or a later one. 0, -ENODATA or -EAGAIN. */
+/*
+ * Finds the entry of the next packet, in this file or a later one. 0, -ENODATA, -EAGAIN, or -errno
+ * if the index cannot be read.
+ */
 static int find_entry(const struct view_trace *t, struct view_stream *s, struct ky_index_entry *e)
 {
 	for (; s->file < s->n_files; s->file++, s->next = 0) {
@@ -505,7 +508,7 @@ static int find_entry(const struct view_trace *t, struct view_stream *s, struct 
 		index = openat(t->index, name, FILE_FLAGS);
 		/* A file may have been removed: of a limited number. */
 		ret = index < 0 ? later_or_removed() : read_entry(index, s->next, e);
-		if (!ret || ret == -EAGAIN || s->file + 1 == s->n_files)
+		if (ret != -ENODATA || s->file + 1 == s->n_files)
 			return ret;
 	}
 	return -ENODATA;
@@ -567,11 +570,13 @@ static int next_packet(struct view *v, struct view_stream *s, uint64_t end, stru
 	while (!s->damaged) {
 		int ret = find_entry(t, s, &p->e);
 
-		if (ret)
+		if (ret == -ENODATA || ret == -EAGAIN)
 			return ret;
-		if (p->e.timestamp_end > end)
+		if (!ret && p->e.timestamp_end > end)
 			return -EAGAIN;
-		ret = open_packet(t, s, p);
+		s->damaged = ret < 0;
+		if (!ret)
+			ret = open_packet(t, s, p);
 		if (ret == -EAGAIN)
 			return ret;
 		v->n_damaged += s->damaged;
