@@ -297,10 +297,14 @@ static int find_part(struct ky_explanation *e, struct ky_instance *const *all, s
 	return r;
 }
 
+/* Whether the sentence names it. */
 static bool has_key(const struct ky_difference *d, const struct ky_finding_key *key)
 {
-	for (size_t i = 0; i < d->findings.n; i++) {
-		if (d->findings.v[i]->is_shown && ky_finding_has_key(d->findings.v[i], key))
+	const struct ky_finding *top[KY_MAX_CLAUSES];
+	size_t n = ky_answer_find_top(d, top);
+
+	for (size_t i = 0; i < n; i++) {
+		if (ky_finding_has_key(top[i], key))
 			return true;
 	}
 	return false;
