@@ -16,6 +16,7 @@ enum fault {
 	FAULT_DAMAGED,
 	FAULT_TRUNCATED,
 	FAULT_UNREADABLE,
+	FAULT_MENDED,
 	FAULT_REPEATED,
 	FAULT_BACK,
 	N_FAULTS,
@@ -104,6 +105,10 @@ static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))
 		send_warning(
 			c, "%s ends within a packet: the events before that place were read", path);
+	if (w->n_mended && is_among_first(c, FAULT_MENDED))
+		send_warning(c,
+			"%s has a damaged begin of %llu packet%s: the end before it is used", path,
+			(unsigned long long)w->n_mended, w->n_mended == 1 ? "" : "s");
 	if (w->n_repeated && is_among_first(c, FAULT_REPEATED))
 		send_warning(c, "%s has %llu packet%s twice: each is read once", path,
 			(unsigned long long)w->n_repeated, w->n_repeated == 1 ? "" : "s");
@@ -126,6 +131,7 @@ static void report_others(const struct ky_cursor *c)
 	static const char *const texts[N_FAULTS] = {[FAULT_DAMAGED] = "damaged",
 		[FAULT_TRUNCATED] = "cut off within a packet",
 		[FAULT_UNREADABLE] = "shortened or cannot be read",
+		[FAULT_MENDED] = "damaged at the begin of packets",
 		[FAULT_REPEATED] = "partly twice there",
 		[FAULT_BACK] = "not in the order of time"};
 

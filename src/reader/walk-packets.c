@@ -444,6 +444,26 @@ static bool skip_repeated(
 	return true;
 }
 
+/*
+ * A packet of Kymo begins after the last record of the packet before, and ends later. If the clock
+ * at its begin contradicts that, it is damaged, and so would be the times of short records. These
+ * count from the last record, or from the end of the packet before, which is not much later.
+ */
+static void mend_begin(struct ky_walk *w)
+{
+	uint64_t end = ky_role_or(&w->d, KY_ROLE_TIMESTAMP_END, 0), before = w->losses.last_end;
+
+	if (w->d.clock >= w->clock && w->d.clock <= end)
+		return;
+	if (before < w->clock || before > end)
+		before = w->losses.is_damaged ? 0 : w->clock;
+	if (!before || before > end)
+		return;
+	w->d.clock = w->d.role[KY_ROLE_TIMESTAMP_BEGIN] = before;
+	w->n_mended += !w->before_slice;
+	w->is_doubtful = true;
+}
+
 void ky_walk_open_packet(struct ky_walk *w)
 {
 	const struct ky_file *f = ky_walk_file(w);
@@ -485,6 +505,8 @@ void ky_walk_open_packet(struct ky_walk *w)
 		w->offset = f->size;
 	}
 	w->in_packet = true;
+	if (n_ahead == 1 && f->trace->is_kymo && w->class->begin_bits == 64)
+		mend_begin(w);
 	if (w->d.clock < w->clock)
 		w->is_doubtful = true;
 	if (!w->met_end && ky_walk_may_end_here(w))

@@ -95,6 +95,7 @@ struct ky_walk {
 	uint64_t min_clock, max_clock;
 	uint64_t n_events, n_packets;
 	uint64_t n_corrupt;  /* damaged places that were stepped over */
+	uint64_t n_mended;   /* packets whose begin was damaged */
 	uint64_t n_repeated; /* packets that were met before */
 	struct ky_met_packets met;
 	uint64_t n_back;   /* places where events are earlier than those before */

@@ -769,6 +769,28 @@ def test_packets_twice(k):
         equal(k.kymo("view", trace, "--begin=@1700000000.000032345").stdout.count("made:up"), 21 + (n_events > 40), f"{name}: events from a time on")
 
 
+def test_damaged_begin(k):
+    """
+    A damaged begin of a packet of Kymo changes no times: those of its records count from the end of
+    the packet before. One of another tracer is used as it is, and the wrong order is reported.
+    """
+    s = Stream("<", sequence=0)
+    for p in range(4):
+        s.packet(b"".join(s.event(0, 1000 * (10 * p + i + 1), struct.pack("<i", 10 * p + i)) for i in range(10)))
+    begin = 2 * len(s.data) // 4 + 32
+    text = metadata("le", numbers(1)).replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
+    ours = text.replace('domain = "test";', 'domain = "test"; tracer_name = "kymo";')
+    lines = k.kymo("view", write(k.top / "whole", ours, s=s.data)).stdout
+    for bit in (14, 15, 27, 28, 32, 40, 50, 63):
+        data = bytearray(s.data)
+        data[begin + bit // 8] ^= 1 << bit % 8
+        mended = k.kymo("view", write(k.top / f"kymo{bit}", ours, s=data))
+        equal(mended.stdout, lines, f"bit {bit}")
+        one_warning(mended.stderr, "has a damaged begin of 1 packet")
+        if bit != 14:
+            one_warning(values(k, write(k.top / f"other{bit}", text, s=data))[1], "go back in 1 place")
+
+
 def test_hidden_packets(k):
     """
     A damaged size that leads exactly to a later packet hides no packet between, whose numbers show
