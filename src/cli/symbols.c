@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/symbols.h"
 
+#include "cli/select.h"
 #include "cli/text.h"
 
 /* The fields of a class that say its process. */
@@ -141,6 +142,53 @@ bool cli_symbols_has_files(const struct ky_trace_reader *r)
 	return false;
 }
 
+static bool has_member(const struct ky_node *scope, const char *name)
+{
+	for (uint32_t i = 0; scope && scope->kind != KY_NODE_INT && i < scope->n; i++) {
+		if (!strcmp(scope->children[i].name, name) || has_member(&scope->children[i], name))
+			return true;
+	}
+	return false;
+}
+
+static bool has_field(const struct ky_trace_reader *r, const char *name)
+{
+	for (size_t i = 0; i < r->n_classes; i++) {
+		const struct ky_event_class *e = r->classes[i];
+
+		if (has_member(e->fields, name) || has_member(e->context, name) ||
+			has_member(e->stream->event_context, name) ||
+			has_member(e->stream->packet_context, name))
+			return true;
+	}
+	return false;
+}
+
+/* A name without '/' may be mistyped, or that of a directory. More fields may come later. */
+static void warn_of_fields(
+	struct cli *cli, const struct cli_symbols *s, const struct ky_trace_reader *shown)
+{
+	for (size_t i = 0; i < s->n_fields && !shown->options.is_growing; i++) {
+		const char *name = s->fields[i];
+		const char *near = cli_near_field(shown, name, NULL);
+		bool is_dir = access(name, X_OK) == 0;
+
+		if (!has_field(shown, name))
+			cli_warn(cli,
+				"--symbols: no event of the trace has a field or context '%s'%s%s%s",
+				name,
+				is_dir ? ": write a directory with a '/': '"
+				: near ? ": did you mean '"
+				       : "",
+				is_dir ? name
+				: near ? near
+				       : "",
+				is_dir ? "/'"
+				: near ? "'?"
+				       : "");
+	}
+}
+
 int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_trace_reader *shown,
 	const struct ky_symbolizer **ret)
 {
@@ -152,6 +200,7 @@ int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_tra
 	if (!s->is_wanted)
 		return CLI_OK;
 	s->shown = shown;
+	warn_of_fields(cli, s, shown);
 	r = kymo_reader_open(
 		&s->reader, (const char *const *)shown->paths, shown->n_paths, &options, NULL);
 	if (!r)

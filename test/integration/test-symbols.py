@@ -155,6 +155,11 @@ def test_text_and_options(k):
     check(found["baddr_symbol"].startswith("program"), found)
     for options, text in ((["--symbols=no/such/directory"], "No such file"), (["--symbols="], "has an empty argument")):
         check(text in k.kymo("view", *options, trace, status=(1, 2)).stderr, options)
+    # A name that is no field may be mistyped, or that of a directory.
+    (k.top / "root").mkdir()
+    for name, said in (("badr", "'badr': did you mean 'baddr'?"), ("root", "'root': write a directory with a '/': 'root/'"), ("baddr,n", "")):
+        warned = [line for line in k.kymo("view", f"--symbols={name}", trace, cwd=k.top).stderr.splitlines() if "no event of the trace has a field" in line]
+        equal([line.endswith(said) for line in warned], [True] * bool(said), f"warnings of --symbols={name}: {warned}")
     # State events that are not recorded, and one line that says so.
     k.kymo("record", "--no-summary", "-t", "vpid", "-o", k.top / "plain", "--", program)
     done = k.kymo("view", "--symbols=n", k.top / "plain")
