@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <linux/landlock.h>
@@ -23,6 +24,7 @@
 #include "cli/daemon.h"
 #include "cli/locate.h"
 #include "cli/private-rundir.h"
+#include "cli/report.h"
 #include "kernel/tracefs-root.h"
 
 #define ANSWER_MS     8000
@@ -335,6 +337,33 @@ static void report_silence(struct doctor *d, const char *rundir, int error)
 		"the session daemon in %s%s does not answer: %s", rundir, who, strerror(error));
 }
 
+/* Reports the sessions of this user that write nothing now. */
+static void check_sessions(struct doctor *d, struct kymo_ctl *ctl)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	const struct kymo_value *sessions;
+
+	if (kymo_ctl_call(ctl, "list", NULL, &reply) < 0)
+		return;
+	sessions = kymo_value_get(reply, "sessions");
+	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
+		const struct kymo_value *s = kymo_value_at(sessions, i);
+		const char *name = cli_member(d->cli, s, "name");
+		const char *error = cli_member(d->cli, s, "error");
+		uint64_t silent_ms = cli_number(s, "silent_ms");
+		char advice[256];
+
+		snprintf(advice, sizeof(advice), "'kymo status %s' says more", name);
+		if (*error)
+			report_finding(
+				d, "session", FOUND_FAILURE, advice, "'%s': %s", name, error);
+		else if (silent_ms)
+			report_finding(d, "session", FOUND_FAILURE, advice,
+				"'%s': its consumer has not worked for %" PRIu64 " s", name,
+				silent_ms / 1000);
+	}
+}
+
 static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 {
 	_cleanup_value_ struct kymo_value *hello = NULL;
@@ -357,6 +386,7 @@ static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
 		report_finding(d, "daemon", FOUND_OK, "", "pid %llu serves %s, version %s",
 			(unsigned long long)kymo_value_u64(kymo_value_get(hello, "pid")),
 			kymo_ctl_rundir(ctl), version);
+	check_sessions(d, ctl);
 }
 
 static void check_daemon(struct doctor *d)

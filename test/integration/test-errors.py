@@ -282,6 +282,7 @@ def test_disk_full(k):
     k.app("emit", "-n", 100000)
     error = wait_for(lambda: k.kymo_json("status", "s")["session"]["error"], "status to report the full disk")
     check(f"\n  error: {error}\n" in (listed := k.kymo("list").stdout), f"list does not name the problem: {listed}")
+    check(f"fail  session     's': {error}\n" in (found := k.run([CLI, "doctor"], status=1).stdout), f"doctor does not name the problem: {found}")
     check(f"error: {error}\n" in (top := k.kymo("top", "s", "--rounds=1", "-d", "10ms").stdout), f"top does not say why there are no events: {top}")
     k.run([CLI, "stop", "s"], status=None)
     session = k.kymo_json("status", "s")["session"]
