@@ -112,25 +112,37 @@ const char *cli_arg(const struct cli *cli, size_t i)
 	return i < cli->args.n_pos ? cli->args.pos[i] : NULL;
 }
 
+/* Keeps the text of a buffer as long as cli. Takes the buffer. Returns "?" without memory. */
+static const char *keep_string(struct cli *cli, struct ky_buf *b)
+{
+	char **strings = realloc(cli->strings, (cli->n_strings + 1) * sizeof(*strings));
+
+	if (strings)
+		cli->strings = strings;
+	if (!strings || b->error) {
+		ky_buf_deinit(b);
+		return "?";
+	}
+	return cli->strings[cli->n_strings++] = b->data;
+}
+
 const char *cli_safe(struct cli *cli, const char *text)
 {
 	struct ky_buf b = {0};
-	char **strings;
 
 	cli_escape(&b, text);
-	if (!b.len || !strcmp(b.data, text)) {
-		ky_buf_deinit(&b);
-		return text;
-	}
-	strings = realloc(cli->strings, (cli->n_strings + 1) * sizeof(*strings));
-	if (strings)
-		cli->strings = strings;
-	if (!strings || b.error) {
-		ky_buf_deinit(&b);
-		return "?";
-	}
-	cli->strings[cli->n_strings++] = b.data;
-	return b.data;
+	if (b.len && strcmp(b.data, text))
+		return keep_string(cli, &b);
+	ky_buf_deinit(&b);
+	return text;
+}
+
+const char *cli_safe_word(struct cli *cli, const char *text)
+{
+	struct ky_buf word = {0};
+
+	ky_buf_put_word(&word, text);
+	return cli_safe(cli, keep_string(cli, &word));
 }
 
 const char *cli_style(const struct cli *cli, enum cli_style style)

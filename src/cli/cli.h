@@ -118,6 +118,8 @@ void cli_put_member(struct ky_buf *b, const char *name, const char *value);
 /* text itself when a terminal can show it as it is, else an escaped copy that lives as long as cli.
  */
 const char *cli_safe(struct cli *cli, const char *text);
+/* The same, quoted if a shell would not read it as one word: for commands that people copy. */
+const char *cli_safe_word(struct cli *cli, const char *text);
 
 enum cli_style {
 	CLI_PLAIN,

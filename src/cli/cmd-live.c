@@ -176,7 +176,7 @@ static void print_link(
 	if (s->cli->json)
 		kymo_value_add_string(all, "links", link);
 	else
-		printf("babeltrace2 --input-format=lttng-live %s%s\n", cli_safe(s->cli, link),
+		printf("babeltrace2 --input-format=lttng-live %s%s\n", cli_safe_word(s->cli, link),
 			note);
 }
 

@@ -215,7 +215,8 @@ static void print_ending(
 		ky_buf_deinit(&safe);
 	}
 	if (e->is_known)
-		cli_warn(cli, "the stack: kymo view --symbols -e crash:signal %s", trace);
+		cli_warn(cli, "the stack: kymo view --symbols -e crash:signal %s",
+			cli_safe_word(cli, trace));
 }
 
 void cli_report_crash(struct cli *cli, const struct crash *c, const char *trace)

@@ -127,6 +127,26 @@ def test_json(k):
     k.kymo("destroy", "s")
 
 
+def test_printed_command(k):
+    """A shell runs the command that is printed, whatever the name of the trace is."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.run([kymotest.APPS / "emit", "-n", 10])
+    k.kymo("destroy", "s")
+    for name in ("my trace", "it's", "a$b", "plain"):
+        named = trace.rename(k.top / name)
+        process = subprocess.Popen([CLI, "live", named, "--from-start", "--listen=127.0.0.1:0"], env=k.env, stdout=subprocess.PIPE, text=True)
+        k.started.append(process)
+        command = process.stdout.readline().strip()
+        shown = k.run(["sh", "-c", command]).stdout
+        equal(shown.count("\n"), 10, f"events that are shown by: {command}")
+        check(name != "plain" or "'" not in command, f"quotes that nobody needs: {command}")
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(TIMEOUT), 0, "exit status of kymo live")
+        process.stdout.close()
+        trace = named
+
+
 def test_busy_streams(k):
     """Threads that move from CPU to CPU, and signals; a viewer that comes late."""
     k.start_daemon()

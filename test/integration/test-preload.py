@@ -589,7 +589,7 @@ def crash(k, how, *options):
     program = k.top / "crash"
     if not program.exists():
         build(k, "crash", "-O2", "-fomit-frame-pointer", "-pthread")
-    trace = k.top / f"{how}.trace"
+    trace = k.top / f"{how} of a program"  # a shell would divide the name
     done = k.run([CLI, "record", "--no-summary", "-o", trace, "--with=crash", *options, "--", program, how], status=None)
     if not (trace / "ust").exists():
         return done.returncode, done.stderr, []
@@ -608,7 +608,7 @@ def test_crashes(k):
         stack = [events[0].get("addr_symbol") or "?", *events[0]["callstack_symbol"]]
         functions = [(symbol or "?").partition("+")[0] for symbol in stack]
         check(any(functions[i:i + len(names)] == names for i in range(len(functions))), f"{how}: the stack is {stack}")
-        check("the stack: kymo view --symbols -e crash:signal" in said, f"{how}: record said {said}")
+        check(f"the stack: kymo view --symbols -e crash:signal '{k.top / how} of a program'\n" in said, f"{how}: record said {said}")
 
 
 def test_handled_crashes(k):
