@@ -657,6 +657,12 @@ static void test_damage(void **state)
 	put_packet("kernel", "odd", p, &none, 4);
 	set_watermark(100);
 	begin_view(&odd, true, 0);
+	assert_int_equal(odd.n_damaged, 1);
+	put_packet("kernel", "good", packet_of(3, 0, 100, 200), &none, 4);
+	set_watermark(101);
+	assert_int_equal(view_look(&odd), 0);
+	assert_int_equal(announce_all(&odd), 2);
+	assert_int_equal(odd.n_damaged, 1);
 	view_deinit(&odd);
 }
 

@@ -165,7 +165,10 @@ static bool is_sound(const struct ky_ctf_packet *p, const struct ky_index_entry 
 	       p->content_bits >= HEAD * 8 && p->content_bits <= p->packet_bits;
 }
 
-/* Reads the first packet's head of a stream file. Returns -ENODATA if it has none yet. */
+/*
+ * Reads the first packet's head of a stream file. Returns -ENODATA if it has none yet, or -EBADMSG
+ * if this makes no sense: a packet is whole before it is in the index.
+ */
 static int read_first_head(const struct view_trace *t, const char *name, const char *index_name,
 	struct ky_ctf_packet *ret)
 {
@@ -177,7 +180,7 @@ static int read_first_head(const struct view_trace *t, const char *name, const c
 		return open_error() ? open_error() : -ENODATA;
 	if (read_entry(index, 0, &e) < 0 || pread(fd, ret, HEAD, (off_t)e.offset) != (ssize_t)HEAD)
 		return -ENODATA;
-	return is_sound(ret, &e) ? 0 : -ENODATA;
+	return is_sound(ret, &e) ? 0 : -EBADMSG;
 }
 
 static bool is_known(const struct view_trace *t, const char *name)
@@ -214,6 +217,11 @@ static int found_index(struct view *v, uint32_t trace, const char *index_name)
 	struct view_stream *s = NULL;
 	int ret = name ? read_first_head(t, name, index_name, &head) : -ENOMEM;
 
+	if (ret == -EBADMSG) { /* is not looked at again */
+		v->n_damaged++;
+		free(name);
+		return add_name(t, index_name);
+	}
 	if (!ret)
 		ret = add_name(t, index_name);
 	if (!ret) {
