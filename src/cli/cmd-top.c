@@ -602,7 +602,7 @@ static int run_top(struct cli *cli)
 	if (cli->args.n_pos && is_trace(cli->args.pos[0]))
 		return cli_usage(cli,
 			"'%s' is a directory, and top shows a session that records: 'kymo stat %s' counts the events of a trace",
-			cli->args.pos[0], cli->args.pos[0]);
+			cli->args.pos[0], cli_safe_word(cli, cli->args.pos[0]));
 	t.params = cli_params_new(cli);
 	r = t.params ? cli_params_which(cli, t.params) : CLI_FAILED;
 	if (!r)

@@ -14,6 +14,7 @@ import pathlib
 import random
 import re
 import resource
+import shlex
 import signal
 import socket
 import struct
@@ -814,17 +815,20 @@ def test_first_commands_at_once(k):
 def test_the_command_line_tells_what_is_lost(k):
     """
     If a command starts a successor that finds nothing to take over, the user and the log learn what
-    happened to the session.
+    happened to the session. A shell runs the command that they get.
     """
+    shm = k.top / "it's shm"
     k.start_daemon()
-    k.kymo("create", "s", f"--shm-path={k.top / 'shm'}", "-o", k.traces / "s")
+    k.kymo("create", "s", f"--shm-path={shm}", "-o", k.traces / "s")
     kill_daemon(k)
     k.daemon = None
     for p in consumers(k):
         os.kill(p, signal.SIGKILL)
     wait_for(lambda: not consumers(k), "the consumer to die")
     told = k.kymo("list").stderr
-    check(f"session 's' was killed: 'kymo recover {k.top / 'shm'}'" in told, told)
+    command = re.search("session 's' was killed: '(.*)' writes out", told)
+    check(command, told)
+    equal(shlex.split(command[1]), ["kymo", "recover", str(shm)], "the command")
     check("session 's' was killed" in (k.rundir / "log").read_text(), "nothing in the log")
     os.kill(int((k.rundir / "lock").read_text()), signal.SIGTERM)
     wait_for(lambda: not (k.rundir / "control.sock").exists(), "the daemon to end")

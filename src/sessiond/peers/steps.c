@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include "base/buf.h"
 #include "sessiond/kernel/kernel.h"
 #include "sessiond/model/context.h"
 #include "sessiond/model/lost.h"
@@ -58,24 +59,37 @@ void session_abandon(struct session *s)
 	recording_free(r);
 }
 
+/* Stores the directory of the buffers as a shell reads it; cut if it is longer than the result. */
+static void quote_shm_path(const struct session *s, char *result, size_t size)
+{
+	struct ky_buf word = {0};
+
+	ky_buf_put_word(&word, s->shm_path);
+	snprintf(result, size, "%s", word.error ? s->shm_path : word.data);
+	ky_buf_deinit(&word);
+}
+
 void session_lose(struct session *s)
 {
 	pid_t consumer = recording_of(s)->consumer.awaited;
+	char dir[PATH_MAX];
 
-	if (s->shm_path)
+	if (s->shm_path) {
+		quote_shm_path(s, dir, sizeof(dir));
 		lost_add(s->env, s->uid, s->name,
 			"session '%s' was killed: 'kymo recover %s' writes out what its buffers hold",
-			s->name, s->shm_path);
-	else if (s->state == SESSION_ENDING)
+			s->name, dir);
+	} else if (s->state == SESSION_ENDING) {
 		ky_info("session '%s' has ended", s->name);
-	else if (proc_is_held(consumer) || proc_state_is(consumer, ") D"))
+	} else if (proc_is_held(consumer) || proc_state_is(consumer, ") D")) {
 		lost_add(s->env, s->uid, s->name,
 			"session '%s' is lost: its consumer (pid %d) is stopped or waits for a disk; if it goes on, it writes what the buffers hold, and ends (%s)",
 			s->name, (int)consumer, s->output);
-	else
+	} else {
 		lost_add(s->env, s->uid, s->name,
 			"session '%s' is lost: its consumer has ended too; its trace ends where that had written to (%s)",
 			s->name, s->output);
+	}
 	OBSERVE(s->env, session_ended, s);
 	recording_free(recording_of(s));
 }
@@ -267,20 +281,22 @@ static void consumer_trouble(struct consumer *c, const char *message)
 
 static void give_up(struct session *s)
 {
-	char why[PATH_MAX + 160], n[32] = "";
+	char why[PATH_MAX + 160], n[32] = "", dir[PATH_MAX];
 	struct backlog b;
 
 	consumer_backlog(&recording_of(s)->consumer, &b);
 	if (b.recorded + b.discarded)
 		snprintf(n, sizeof(n), "%" PRIu64 " ", b.recorded + b.discarded);
-	if (s->shm_path)
+	if (s->shm_path) {
+		quote_shm_path(s, dir, sizeof(dir));
 		snprintf(why, sizeof(why),
 			"its consumer process died repeatedly: 'kymo recover %s' may write out the %sevents that it has not written",
-			s->shm_path, n);
-	else
+			dir, n);
+	} else {
 		snprintf(why, sizeof(why),
 			"its consumer process died repeatedly: %sevents that were not written out are lost",
 			n);
+	}
 	s->shm_fd = ky_close(s->shm_fd); /* the files stay */
 	finish_for_good(s, -ECHILD, why);
 }
