@@ -618,7 +618,6 @@ void daemon_deinit(struct daemon *d)
 	recover_deinit(&d->recovery);
 	ky_watch_remove(&d->bound_watch);
 	ky_watch_remove(&d->run_watch);
-	ky_timer_cancel(&d->mend_timer);
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);
 	if (d->run.state_fd >= 0 && !d->env.handing_over)

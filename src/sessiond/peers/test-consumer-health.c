@@ -90,9 +90,14 @@ static void ignore_trouble(struct consumer *c, const char *what)
 {
 }
 
-/* Returns after how many milliseconds a consumer that dies is replaced. */
+/*
+ * Returns after how many milliseconds the process begins that replaces a consumer that dies. If the
+ * consumer could work, that process is started at once, and waits.
+ */
 static unsigned replaced_after(struct consumer *c)
 {
+	uint64_t started_ms;
+
 	siginfo_t info;
 
 	c->pid = fork();
@@ -102,7 +107,9 @@ static unsigned replaced_after(struct consumer *c)
 	assert_int_equal(waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT), 0);
 	consumer_reap(c);
 	assert_int_equal(c->pid, 0);
-	return (unsigned)((c->restart.due_ns - ky_loop_time_ns(&env.loop)) / KY_NS_PER_MS);
+	started_ms = (c->restart.due_ns - ky_loop_time_ns(&env.loop)) / KY_NS_PER_MS;
+	assert_int_equal(c->answered ? started_ms : c->rest_ms, 0);
+	return (unsigned)(started_ms + c->rest_ms);
 }
 
 /* Until it is replaced, nobody else has what the session needs: the first time at once. */
@@ -110,6 +117,7 @@ static void test_replaced(void **state)
 {
 	static const struct consumer_ops ops = {.trouble = ignore_trouble};
 	static const unsigned delays[] = {0, 20, 40, 80, 160, 160};
+	static const unsigned long_delays[] = {0, 20, 40, 80, 160, 320};
 	struct consumer c;
 
 	ky_list_init(&env.loop.timers);
@@ -119,7 +127,11 @@ static void test_replaced(void **state)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(delays); i++)
 		assert_int_equal(replaced_after(&c), delays[i]);
 	now_ns += 20 * SECOND_NS;
-	assert_int_equal(replaced_after(&c), 0);
+	c.answered = false;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(long_delays); i++) {
+		assert_int_equal(replaced_after(&c), long_delays[i]);
+		c.started_ns = now_ns;
+	}
 	consumer_deinit(&c);
 }
 
