@@ -140,8 +140,9 @@ def test_no_room_for_a_while(k):
     run()
     for error, is_short in ((errno.ENOSPC, 0), (errno.ENOSPC, 1), (errno.EIO, 0)):
         fault.write_text(f"{error} 1 {is_short}")
-        run()
-        k.kymo("disable-event", "-s", "s", f"none{error}:*", status=None)
+        k.kymo("enable-event", "-s", "s", f"rule{error}{is_short}:*")
+        app = k.spawn("emit", "-p", next(numbers), "-n", 100, "-w")
+        k.expect(app, "ready")
         said = str(k.ask("status", session="s"))
         check("'no_journal': True" in said and f"cannot be written: {os.strerror(error)}" in said and "it is tried again" in said, said)
         check(not journal.exists(), "a successor would find a journal that lacks lines")
@@ -154,6 +155,9 @@ def test_no_room_for_a_while(k):
         kill_daemon(k)
         fault = start_with_faulty_rundir(k)
         equal(state(k), before, "what the successor knows of the session")
+        for _ in range(2):
+            k.let_go(app)
+        k.finish(app)
         run()
     k.kymo("stop", "s")
     n = next(numbers)

@@ -254,6 +254,7 @@ static void post_blocking(struct app_set *as)
 int app_set_send(struct app_set *as)
 {
 	struct ring_set *set = as->set;
+	const struct session *s = set->channel->session;
 	struct app *a = as->app;
 	_cleanup_close_ int own = -1;
 	int fds[] = {set->memory.rings_fd, -1};
@@ -261,8 +262,8 @@ int app_set_send(struct app_set *as)
 		.set = set->number,
 		.pool_size = set->pool_size,
 		.named = set->named,
-		.lasting = set->channel->session->journal_fd >= 0,
-		.session = set->channel->session->number,
+		.lasting = s->journal_fd >= 0 || s->journal_suspended,
+		.session = s->number,
 	};
 
 	if (as->sent)
