@@ -231,6 +231,7 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
 							  : 1,
 		.rank = rank_of(c),
 		.is_order = ky_trait_is_of_order(c->key.kind),
+		.is_call = c->key.kind == KY_TRAIT_CALL,
 		.about = is_thread			? KY_ABOUT_THREAD
 			 : c->key.kind == KY_TRAIT_HOST ? KY_ABOUT_HOST
 			 : c->key.kind == KY_TRAIT_CPU	? KY_ABOUT_CPU

@@ -185,15 +185,14 @@ void ky_condition_deinit(struct ky_condition *c)
 	*c = (struct ky_condition){0};
 }
 
-#define NEARLY_ALL 0.9 /* part of the affected instances */
-#define MOST_MORE  0.8 /* than in typical ones */
-
 bool ky_condition_is_limit(const struct ky_condition *c)
 {
 	bool is_known_before = (c->about == KY_ABOUT_FIELD && !c->rank) ||
-			       c->about == KY_ABOUT_HOST;
+			       c->about == KY_ABOUT_HOST || c->about == KY_ABOUT_THREAD ||
+			       c->is_call;
 
-	return is_known_before && !c->is_order && c->part >= NEARLY_ALL && c->contrast >= MOST_MORE;
+	return is_known_before && !c->is_order && c->part >= KY_LIMIT_PART &&
+	       c->contrast >= KY_LIMIT_CONTRAST;
 }
 
 static struct ky_finding *free_finding(struct ky_finding *f)

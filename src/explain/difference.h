@@ -10,7 +10,11 @@
 #include "explain/groups.h"
 
 #define KY_MIN_SHARE 0.10
-#define KY_ALPHA     0.002 /* for each group of slow instances, of up to KY_MAX_GROUPS */
+/* Conditions: part of the excess that they explain, or parts of instances that limit a cause. */
+#define KY_MIN_EXPLAINED  0.25
+#define KY_LIMIT_PART	  0.9	/* of affected instances have it */
+#define KY_LIMIT_CONTRAST 0.6	/* more than of typical ones */
+#define KY_ALPHA	  0.002 /* for each group of slow instances, of up to KY_MAX_GROUPS */
 
 enum ky_finding_kind {
 	KY_FINDING_LONGER, /* each took longer */
@@ -57,6 +61,7 @@ struct ky_condition {
 	} about;
 	uint8_t *has;	  /* owned: 1 for each affected instance that has it; NULL: not known */
 	bool is_chance;	  /* runs of instances that have it meet runs of affected ones by chance */
+	bool is_call;	  /* about the begin of the longest span of a name inside */
 	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
 	double r2;	  /* of the line; 0: it is none */
 	bool is_order;	  /* of values: what came before the instance */

@@ -180,12 +180,16 @@ static bool is_stall(
 	return c->about == KY_ABOUT_TIME && c->rank == 3 && (g->is_part || f->share < .9);
 }
 
+#define LIMITS .8 /* contrast of a condition that makes a finding because it limits the cause */
+
 static bool has_strong_condition(const struct ky_group *g, const struct ky_finding *f)
 {
 	for (size_t i = 0; i < f->conditions.n; i++) {
 		const struct ky_condition *c = &f->conditions.v[i];
 
-		bool is_limit = g->is_remarkable && !g->is_part && ky_condition_is_limit(c);
+		bool is_limit = g->is_remarkable && !g->is_part && ky_condition_is_limit(c) &&
+				!c->is_call && c->about != KY_ABOUT_THREAD &&
+				c->explained >= KY_MIN_EXPLAINED && c->contrast >= LIMITS;
 
 		if (!is_stall(g, f, c) && (c->explained >= .6 || c->is_law || is_limit) &&
 			c->rank < 4 && !c->is_evidence)

@@ -2,9 +2,10 @@
 #include "explain/search.h"
 #include "explain/stats.h"
 
-#define MAX_PICKED 3 /* values in one condition */
-#define USUAL	   .9
-#define MIN_AGAIN  5 /* instances whose values came before, to say that these are slow again */
+#define MAX_PICKED  3 /* values in one condition */
+#define USUAL	    .9
+#define MIN_LIMITED 10 /* affected instances, to say that no others are slow */
+#define MIN_AGAIN   5  /* instances whose values came before, to say that these are slow again */
 
 /* All values but one: parts of affected and, of that, of typical instances that have others. */
 #define MIN_UNUSUAL	      .8
@@ -210,6 +211,22 @@ static bool is_telling(const struct ky_search *w, const struct picked *p)
 
 	return p->n && (double)p->affected >= .6 * na &&
 	       (double)p->typical / nt <= .5 * (double)p->affected / na;
+}
+
+/*
+ * Whether nearly all affected instances have this value, and far fewer typical ones: it limits the
+ * cause, although most instances with the value may be as fast as others.
+ */
+static bool is_limiting(
+	const struct ky_search *w, const struct ky_column *c, const struct picked *p)
+{
+	bool is_known_before = c->key.kind <= KY_TRAIT_OUTER || c->key.kind == KY_TRAIT_CALL ||
+			       c->key.kind == KY_TRAIT_HOST || c->key.kind == KY_TRAIT_THREAD ||
+			       c->key.kind == KY_TRAIT_PROCESS;
+
+	return is_known_before && p->n == 1 && w->f->affected.n >= MIN_LIMITED &&
+	       (double)p->affected >= KY_LIMIT_PART * (double)w->f->affected.n &&
+	       ky_search_contrast(w, p->affected, p->typical) >= KY_LIMIT_CONTRAST;
 }
 
 struct timed {
@@ -657,7 +674,7 @@ int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 			picked.affected, w->f->affected.n, picked.typical, w->d->group->n_typical);
 		double by_means = 0, explained = explained_by_values(w, c, &values, &by_means);
 
-		if (explained >= .25)
+		if (explained >= KY_MIN_EXPLAINED || is_limiting(w, c, &picked))
 			add_picked(w, c, key, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
 				explained, by_means);
 	}

@@ -2462,6 +2462,33 @@ def test_process():
     check(new_trace(p.events), "only in process 303 (job)")
 
 
+def test_sometimes_slow():
+    """Few of the instances with a value are slow, but none without it; or some of all are."""
+    def fields(p, i):
+        return {"shard": p.r.randrange(4), "kind": p.r.choice("abc"), "user": p.r.randrange(5000)}
+
+    def work(p, i, f, shard=None):
+        p.begin("db:query")
+        p.spend(900 if shard in (f["shard"], None) and p.r.random() < .07 else 30)
+        p.end("db:query")
+
+    def replicas(p, i, f):
+        for name in "abc":
+            p.begin("db:send", replica=name)
+            p.spend(900 if name == "b" and p.r.random() < .05 else 30)
+            p.end("db:send")
+    check(Program(530, n=900).make(lambda p, i, f: work(p, i, f, 1), fields), "db:query itself takes ",
+          " — only when shard = 1, not always (100 %")
+    check(Program(531, n=900).make(replicas), ' — only when replica of db:send = "b", not always (100 %')
+    check(Program(533, n=600, threads=5).make(lambda p, i, f: work(p, i, {"shard": p.cpu}, 3)),
+          " — only in thread 203 (worker-3), not always (100 %")
+    check(of_hosts(532, range(4), lambda p, h: work(p, 0, {"shard": h}, 2), n=400),
+          " — only on host web-2, not always (100 %")
+    first = kymo("explain", Program(536, n=900).make(work, fields), "--span=shop:checkout").splitlines()[0]
+    assert "db:query" in first or "nothing recorded tells" in first, first
+    assert "when" not in first, first
+
+
 def of_hosts(seed, hosts, change, n=150):
     """The traces of several hosts, with the same numbers of threads, processes and processors."""
     path = tempfile.mkdtemp(dir=TOP)
