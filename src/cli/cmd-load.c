@@ -102,7 +102,7 @@ static int load_xml(
 }
 
 /* A profile of `lttng save`. */
-static int load_lttng(struct cli *cli, struct kymo_ctl *ctl, const char *path, const char *text,
+static int load_lttng(struct cli *cli, struct kymo_ctl **ctl, const char *path, const char *text,
 	struct kymo_value *loaded)
 {
 	struct xml *root = xml_parse(text, strlen(text));
@@ -118,14 +118,17 @@ static int load_lttng(struct cli *cli, struct kymo_ctl *ctl, const char *path, c
 	else if (xml_next(session) && (cli_has(cli, "override-name") || cli_has(cli, "output")))
 		code = cli_usage(
 			cli, "%s has several sessions: they keep their names and outputs", path);
+	if (!code && !*ctl)
+		code = cli_connect_or_start(cli, ctl);
 	for (; session && !code; session = xml_next(session))
-		code = load_xml(cli, ctl, session, loaded);
+		code = load_xml(cli, *ctl, session, loaded);
 	xml_free(root);
 	return code;
 }
 
+/* Connects, and starts a daemon if none runs, once there is a profile to load. */
 static int load_file(
-	struct cli *cli, struct kymo_ctl *ctl, const char *path, struct kymo_value *loaded)
+	struct cli *cli, struct kymo_ctl **ctl, const char *path, struct kymo_value *loaded)
 {
 	const struct profile_options how = {.name = cli_get(cli, "override-name"),
 		.output = cli_get(cli, "output"),
@@ -152,7 +155,7 @@ static int is_profile(const struct dirent *e)
  * JSON object says both.
  */
 static int load_directory(
-	struct cli *cli, struct kymo_ctl *ctl, const char *dir, struct kymo_value *loaded)
+	struct cli *cli, struct kymo_ctl **ctl, const char *dir, struct kymo_value *loaded)
 {
 	struct dirent **names;
 	int n = scandir(dir, &names, is_profile, alphasort), n_failed = 0;
@@ -200,13 +203,11 @@ static int run_load(struct cli *cli)
 					 path)
 			       : cli_fail(cli, "failed", "cannot read %s: %s", path,
 					 strerror(errno));
-	if (!code)
-		code = cli_connect_or_start(cli, &ctl);
 	if (code)
 		return code;
 	kymo_value_set_list(loaded, "sessions");
-	code = is_directory(path) ? load_directory(cli, ctl, path, loaded)
-				  : load_file(cli, ctl, path, loaded);
+	code = is_directory(path) ? load_directory(cli, &ctl, path, loaded)
+				  : load_file(cli, &ctl, path, loaded);
 	if (cli->json && (!code || kymo_value_get(loaded, "error")))
 		cli_result(cli, loaded);
 	return code;

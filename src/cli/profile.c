@@ -855,13 +855,18 @@ static struct json_object *parse_profile(struct cli *cli, const char *path, cons
 	return o;
 }
 
-int profile_load(struct cli *cli, struct kymo_ctl *ctl, const char *path, const char *text,
+int profile_load(struct cli *cli, struct kymo_ctl **ctl, const char *path, const char *text,
 	const struct profile_options *options, struct kymo_value *loaded)
 {
-	struct loader l = {.cli = cli, .ctl = ctl, .file = path, .text = text, .options = options};
+	struct loader l = {.cli = cli, .file = path, .text = text, .options = options};
 	struct json_object *profile = parse_profile(cli, path, text);
-	int code = profile ? load_sessions(&l, profile, loaded) : CLI_FAILED;
+	int code = profile ? CLI_OK : CLI_FAILED;
 
+	if (!code && !*ctl)
+		code = cli_connect_or_start(cli, ctl);
+	l.ctl = *ctl;
+	if (!code)
+		code = load_sessions(&l, profile, loaded);
 	json_object_put(profile);
 	return code;
 }

@@ -30,8 +30,10 @@ struct profile_options {
 /*
  * Makes the sessions of a file's text. Adds their names to the list `sessions` of `loaded`. Reports
  * a failure with the file's path and the number of the line. A session that fails leaves nothing.
+ * *ctl: if NULL, connects once the text is known to be JSON, and starts a daemon if none runs; the
+ * caller closes it.
  */
-int profile_load(struct cli *cli, struct kymo_ctl *ctl, const char *path, const char *text,
+int profile_load(struct cli *cli, struct kymo_ctl **ctl, const char *path, const char *text,
 	const struct profile_options *options, struct kymo_value *loaded);
 /* Destroys the session of this name, if there is one. */
 int profile_destroy_old(struct cli *cli, struct kymo_ctl *ctl, const char *name);

@@ -183,6 +183,17 @@ def test_errors(k):
     check("is no profile" in k.kymo("load", path, status=1).stderr, "text that is neither JSON nor XML")
 
 
+def test_no_profile_no_daemon(k):
+    """A file that is no profile starts no daemon."""
+    path = k.top / "bad.json"
+    for text in ("nothing", "{", "<sessions>", "<sessions/>"):
+        path.write_text(text)
+        k.kymo("load", path, status=1)
+    (k.top / "empty").mkdir()
+    k.kymo("load", "--missing", k.top / "empty")
+    check("no session daemon is running" in k.kymo("list").stdout, "a daemon runs")
+
+
 def test_replace_and_missing(k):
     k.start_daemon()
     k.record("a:b")
