@@ -48,10 +48,11 @@ struct view_trace {
 	ino_t ino;
 	bool moved, seen; /* to an archive: nothing is added any more; found by this search */
 	uint8_t uuid[KY_CTF_UUID_SIZE];
-	uint64_t metadata_size, readable,
-		sent;	      /* bytes: when it was looked at; whole declarations */
-	bool announced;	      /* the viewer knows its metadata */
-	struct ky_htab names; /* of files that belong to a stream */
+	uint64_t metadata_size; /* bytes; when it was looked at */
+	uint64_t readable;	/* of these, whole declarations */
+	uint64_t sent;		/* of these, what the viewer has */
+	bool announced;		/* the viewer knows its metadata */
+	struct ky_htab names;	/* of indexes that need not be looked at again */
 };
 
 struct view {
@@ -66,7 +67,7 @@ struct view {
 	struct view_stream *streams;
 	uint32_t n_traces, n_streams, n_new; /* of these, the viewer does not know */
 	uint64_t n_late;		     /* events that came too late to be shown in order */
-	uint64_t n_damaged;		     /* streams that are damaged */
+	uint64_t n_damaged;		     /* streams of which nothing more is shown */
 };
 
 enum view_status {
@@ -83,10 +84,16 @@ struct view_index {
 	uint32_t class_id;
 };
 
-/* from_start: also what is there already, with archives. Returns 0 or -ENOMEM. */
+/*
+ * from_start: also what is there already, with archives. root stays the caller's. Returns 0, or
+ * -EMFILE, -ENFILE, -ENOMEM or -EIO; view_deinit() follows in any case.
+ */
 int view_init(struct view *v, int root, bool from_start);
 void view_deinit(struct view *v);
-/* Looks for what is new. Call it before each of those that follow. Returns 0 or -errno. */
+/*
+ * Looks for what is new. Call it before each of those that follow. Returns 0 or -errno, as
+ * view_init(). Streams may move: a pointer to one is valid until the next call.
+ */
 int view_look(struct view *v);
 /* Returns the next stream that the viewer does not know and could decode, or NULL. */
 struct view_stream *view_next_new(struct view *v);
