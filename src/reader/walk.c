@@ -37,7 +37,9 @@ static inline int decode_scope(struct ky_walk *w, const struct ky_node *node,
 	int r;
 
 	if (!values)
-		return node ? ky_decode(&w->d, node, NULL) : 0;
+		return !node		      ? 0
+		       : steps && node->steps ? ky_decode_steps(&w->d, node)
+					      : ky_decode(&w->d, node, NULL);
 	scope->first = values->n;
 	scope->node = node && node->is_shown ? node : NULL;
 	scope->data = w->d.data;
@@ -246,7 +248,7 @@ static inline bool is_in_range(struct ky_walk *w, int64_t ns)
 static inline bool skip_event(struct ky_walk *w)
 {
 	if (ky_unlikely(!step_over(w) || w->d.pos == w->record))
-		return ky_walk_decode(w, NULL, NULL, false) == 0;
+		return ky_walk_decode(w, NULL, NULL, true) == 0;
 	if (w->in_range)
 		count_event(w);
 	return true;

@@ -27,9 +27,9 @@ void ky_walk_advance(struct ky_walk *w);
 void ky_walk_refresh(struct ky_walk *w);
 /*
  * Decodes the body of the next event. values: receives its values, and scopes which values belong
- * to which scope; may be NULL. steps: values are not needed of scopes that are printed from their
- * bytes. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the
- * walk has left the packet, and the caller advances.
+ * to which scope; may be NULL. steps: neither values nor roles are needed of scopes that are
+ * printed from their bytes. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the walk
+ * has left the packet, and the caller advances.
  */
 int ky_walk_decode(struct ky_walk *w, struct ky_values *values,
 	struct ky_scope_values scopes[KY_N_SCOPES], bool steps);
