@@ -232,8 +232,11 @@ def stop(*pids):
 
 
 def alive(pid):
-    """Returns true while the process runs; a zombie does not run."""
-    return state_of(pid) != "Z"
+    """Returns true while the process runs; a zombie does not run, unless threads of it are left."""
+    threads = []
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")
+    return state_of(pid) != "Z" or len(threads) > 1
 
 
 def open_paths(pid):

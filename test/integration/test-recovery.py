@@ -22,7 +22,7 @@ import subprocess
 
 import kymotest
 from emitcheck import ROOMY, SCALE, check_order, check_values, emitted
-from kymotest import check, equal, integers, read_trace, wait_for
+from kymotest import check, equal, integers, read_trace, wait_for, without_sanitizers
 from program import ask
 
 CYCLES = int(os.environ.get("KYMO_TEST_CYCLES", 8))
@@ -127,6 +127,7 @@ def start_with_faulty_rundir(k):
     return fault
 
 
+@without_sanitizers
 def test_no_room_for_a_while(k):
     """
     The run directory is full for a while: the session's journal lacks lines, and has them again
@@ -168,6 +169,7 @@ def test_no_room_for_a_while(k):
     equal(os.listdir(k.rundir / "sessions"), [], "journals of sessions that were destroyed")
 
 
+@without_sanitizers
 def test_killed_without_room(k):
     """The daemon is killed while the run directory is full: its successor says what was lost."""
     fault = start_with_faulty_rundir(k)
