@@ -324,6 +324,16 @@ static size_t cut_slices(const struct ky_query *q, struct ky_select *slices, siz
 	return k + 1;
 }
 
+/* True if packets of a stream overlap or go back in time, as if it had some of them twice. */
+static bool has_disorder(const struct ky_trace_reader *r)
+{
+	for (size_t i = 0; i < r->n_streams; i++) {
+		if (r->streams[i]->disorder_end)
+			return true;
+	}
+	return false;
+}
+
 int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t readers,
 	struct ky_select **ret_slices, size_t *ret_n)
 {
@@ -338,6 +348,9 @@ int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t r
 		n = 1;
 	if (ky_trace_reader_index(q->reader) < 0)
 		return -ENOMEM;
+	/* To step over a packet that was met before, a reader has to meet both. */
+	if (has_disorder(q->reader))
+		n = 1;
 	pieces = calloc(count_places(q->reader) + 1, sizeof(*pieces));
 	slices = calloc(n, sizeof(*slices));
 	if (!pieces || !slices) {

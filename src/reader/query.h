@@ -64,7 +64,8 @@ bool ky_query_has(const struct ky_query *q, size_t class_index);
 /*
  * Divides the query's times into slices of about equal work: 1 to n, with `least` bytes of packets
  * each. With readers > 0, the first ones are larger: each is half of what each of so many readers
- * would get of the rest, but not smaller than an nth of all. Returns 0 or -ENOMEM.
+ * would get of the rest, but not smaller than an nth of all. One slice if packets of a stream
+ * overlap or go back in time. Returns 0 or -ENOMEM.
  */
 int ky_query_slices(const struct ky_query *q, size_t n, uint64_t least, size_t readers,
 	struct ky_select **ret_slices, size_t *ret_n);

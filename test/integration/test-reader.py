@@ -769,6 +769,19 @@ def test_packets_twice(k):
         equal(k.kymo("view", trace, "--begin=@1700000000.000032345").stdout.count("made:up"), 21 + (n_events > 40), f"{name}: events from a time on")
 
 
+def test_many_packets_twice(k):
+    """The same of a trace that is large enough for several threads."""
+    s = Stream("<", sequence=0)
+    for p in range(64):
+        s.packet(s.event(0, 1000 * (p + 1), struct.pack("<i", p)), pad=64 << 10)
+    text = metadata("le", numbers(1)).replace("unsigned int cpu_id;", "unsigned int packet_seq_num;")
+    trace = write(k.top / "appended", text, s=s.data * 2)
+    done = k.kymo("view", trace)
+    equal(done.stdout, k.kymo("view", write(k.top / "whole", text, s=s.data)).stdout, "the lines of the events")
+    equal(done.stderr.splitlines(), [f"kymo: {trace / 's'} has 64 packets twice: each is read once"], "what is said of them")
+    equal(k.kymo_json("stat", trace)["events"], 64, "events in stat")
+
+
 def test_damaged_begin(k):
     """
     A damaged begin of a packet of Kymo changes no times: those of its records count from the end of
