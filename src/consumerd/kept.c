@@ -44,21 +44,26 @@ static int copy_fd(int fd)
 }
 
 /* Returns NULL if there is no memory or no descriptor. */
-static struct kept_log *keep_log(struct consumerd *c, const struct ky_cons_ring_set *m, int fd)
+static struct kept_log *keep_log(struct consumerd *c, uint64_t uuid_hi, uint64_t uuid_lo, int fd)
 {
 	struct kept_log *l;
 
 	ky_list_foreach (l, &c->kept_logs, node)
-		if (l->uuid_hi == m->uuid_hi && l->uuid_lo == m->uuid_lo)
+		if (l->uuid_hi == uuid_hi && l->uuid_lo == uuid_lo)
 			return l;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
 	ky_list_append(&c->kept_logs, &l->node);
-	l->uuid_hi = m->uuid_hi;
-	l->uuid_lo = m->uuid_lo;
+	l->uuid_hi = uuid_hi;
+	l->uuid_lo = uuid_lo;
 	l->fd = copy_fd(fd);
 	return l->fd < 0 ? log_free(l) : l;
+}
+
+int kept_add_log(struct consumerd *c, const struct ky_cons_adopt_log *m, int fd)
+{
+	return !*c->rendezvous || keep_log(c, m->uuid_hi, m->uuid_lo, fd) ? 0 : -EMFILE;
 }
 
 int kept_add(struct consumerd *c, const struct ky_cons_ring_set *m, const int fds[N_SET_FDS])
@@ -74,7 +79,7 @@ int kept_add(struct consumerd *c, const struct ky_cons_ring_set *m, const int fd
 	k->set = m->set;
 	k->rings_fd = copy_fd(fds[0]);
 	k->consumed_fd = copy_fd(fds[1]);
-	k->log = keep_log(c, m, fds[2]);
+	k->log = keep_log(c, m->uuid_hi, m->uuid_lo, fds[2]);
 	if (k->rings_fd >= 0 && k->consumed_fd >= 0 && k->log)
 		return 0;
 	kept_free(k);

@@ -14,6 +14,8 @@ void kept_deinit(struct consumerd *c);
  * Returns 0 or -errno.
  */
 int kept_add(struct consumerd *c, const struct ky_cons_ring_set *m, const int fds[N_SET_FDS]);
+/* The same for the metadata log of a trace, which may have no set. */
+int kept_add_log(struct consumerd *c, const struct ky_cons_adopt_log *m, int fd);
 /* Closes the set's duplicated descriptors. */
 void kept_release(struct consumerd *c, uint32_t set);
 /* Passes all descriptors, or none: -EPERM while the successor has not recognised us. */

@@ -253,6 +253,15 @@ static int on_retire(struct consumerd *c, struct ky_reader *r, int *fds)
 	return retirement_begin(c, m.set);
 }
 
+static int on_adopt_log(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_adopt_log m;
+
+	if (ky_cons_adopt_log_decode(r, &m) < 0 || !c->output || c->snapshot)
+		return -EBADMSG;
+	return kept_add_log(c, &m, fds[0]);
+}
+
 static int on_forget(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_forget m;
@@ -290,6 +299,7 @@ static const struct request {
 	[KY_CONS_ROTATE] = {on_rotate, 0},
 	[KY_CONS_RETIRE] = {on_retire, 0},
 	[KY_CONS_FORGET] = {on_forget, 0},
+	[KY_CONS_ADOPT_LOG] = {on_adopt_log, 1},
 	[KY_CONS_KERNEL_SET] = {kernel_on_set, N_KERNEL_FDS},
 	[KY_CONS_KERNEL_CPU] = {kernel_on_cpu, N_CPU_FDS},
 	[KY_CONS_KERNEL_EVENT] = {kernel_on_event, 0},

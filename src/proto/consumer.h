@@ -359,6 +359,9 @@ enum ky_kernel_mode {
  * set now; ADOPT for each set that was not retired, with the same three descriptors; then ADOPTED,
  * with the session's memory. The conversation continues after it. A successor that does not know
  * the consumer's session answers with QUIT.
+ *
+ * The daemon sends ADOPT_LOG, too: to a consumer that begins, for each trace of the session, before
+ * RING_SET.
  */
 #define KY_CONS_ADOPT_LOG_FIELDS(F)                                                                \
 	F(u64, uuid_hi)                                                                            \

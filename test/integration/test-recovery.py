@@ -120,6 +120,26 @@ def test_consumer_rests(k):
     k.kymo("destroy", "s")
 
 
+def test_no_set_left(k):
+    """
+    A trace that has no buffers any more, because its programs have ended, survives the death of the
+    consumer and then that of the daemon: programs that start later continue it.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--buffers=process",))
+    k.app("emit", "-p", 0, "-n", 100)
+    wait_for(lambda: '"retired"' in (k.rundir / "sessions" / "s").read_text(), "the program's buffers to be written")
+    (consumer,) = consumers(k)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: "the failure has ended" in k.daemon_log(), "another consumer")
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-p", 1, "-n", 100)
+    k.kymo("stop", "s")
+    equal(len(check_values(kymotest.check_counts(k, trace, 200))), 200, "events, none being discarded")
+    k.kymo("destroy", "s")
+
+
 def start_with_faulty_rundir(k):
     fault = k.top / "fault"
     env = {"LD_PRELOAD": str(kymotest.APPS / "faulty-disk.so"), "DISK_UNDER": str(k.rundir / "sessions"), "DISK_FAULT": str(fault)}

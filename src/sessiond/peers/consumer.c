@@ -140,6 +140,29 @@ static void send_kernel_set(struct consumer *c, const struct kernel_set *set)
 		kernel_order_timers(&c->conn, set);
 }
 
+/*
+ * A trace may have no set now. If its log is the daemon's alone, and the daemon is killed, nobody
+ * can continue the trace.
+ */
+static void send_logs(struct consumer *c)
+{
+	const struct registry *r;
+	uint64_t uuid[2];
+
+	ky_list_foreach (r, &c->session->registries, node) {
+		_cleanup_close_ int log = memory_open_read_only(r->log_fd);
+
+		if (log < 0) {
+			ky_msg_conn_fail(&c->conn, log);
+			return;
+		}
+		registry_uuid(r, uuid);
+		ky_cons_adopt_log_send(&c->conn,
+			&(struct ky_cons_adopt_log){.uuid_hi = uuid[0], .uuid_lo = uuid[1]}, &log,
+			1);
+	}
+}
+
 /* The queue has room for all of them: a consumer that lacks one could not do its work. */
 static void send_sets(struct consumer *c)
 {
@@ -147,6 +170,8 @@ static void send_sets(struct consumer *c)
 	const struct ring_set *set;
 
 	c->conn.max_queued_bytes = SIZE_MAX;
+	if (!c->snapshot)
+		send_logs(c);
 	ky_list_foreach (channel, &c->session->channels, node) {
 		ky_list_foreach (set, &channel->sets, node)
 			if (ring_set_is_made(set))
