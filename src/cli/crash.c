@@ -64,13 +64,13 @@ static int64_t tid_of(const struct ending *e, const struct kymo_batch *b, size_t
 	return ((const int64_t *)b->columns[e->tid_column].values)[row];
 }
 
-/* Finds the thread of the last event in the part, or of crash:signal. */
-static void find_thread(struct ending *e, const struct kymo_batch *b)
+/* Finds the thread of the last crash:signal in the part, or of the last event of the last part. */
+static void find_thread(struct ending *e, const struct kymo_batch *b, bool is_last)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		bool is_crash = is_crash_event(e, b->class_index[i]);
 
-		if (is_crash || !e->is_known)
+		if (is_crash || (is_last && !e->is_known))
 			e->tid = tid_of(e, b, i);
 		e->is_known |= is_crash;
 	}
@@ -96,10 +96,13 @@ static void keep_lines(
 	}
 }
 
-/* Calls find_thread, or keep_lines if ring is not NULL, for all events of the part. */
-static void read_part(
-	struct ending *e, size_t part, struct ky_buf *ring, size_t size, size_t *ret_n)
+/*
+ * Calls find_thread, or keep_lines if ring is not NULL, for all events of the part. *n counts the
+ * events, or the lines; if it is not 0 before, the part is not the last one with events.
+ */
+static void read_part(struct ending *e, size_t part, struct ky_buf *ring, size_t size, size_t *n)
 {
+	const bool is_last = !*n;
 	const struct kymo_batch *b;
 	struct kymo_cursor *cursor;
 
@@ -108,10 +111,10 @@ static void read_part(
 	while (kymo_cursor_next(cursor, &b) > 0) {
 		e->n_read += b->n;
 		if (ring)
-			keep_lines(e, b, ring, size, ret_n);
+			keep_lines(e, b, ring, size, n);
 		else
-			find_thread(e, b);
-		*ret_n += ring ? 0 : b->n;
+			find_thread(e, b, is_last);
+		*n += ring ? 0 : b->n;
 	}
 	kymo_cursor_close(cursor);
 }
@@ -130,19 +133,32 @@ static void add_part(struct ending *e, size_t part)
 	e->n_lines += n_new;
 }
 
-/* Reads backwards until there are enough lines. */
+static bool has_crash_events(const struct ending *e)
+{
+	for (size_t i = 0; i < kymo_reader_n_classes(e->reader); i++) {
+		if (is_crash_event(e, (uint32_t)i))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Reads backwards: first for the thread, then until there are enough lines. Other threads may have
+ * recorded events after crash:signal, in later parts.
+ */
 static void read_backwards(struct ending *e)
 {
-	bool any = false;
+	const bool may_crash = has_crash_events(e);
+	size_t n = 0;
 
-	for (size_t i = e->n_parts; i-- > 0 && e->n_lines < CRASH_EVENTS;) {
-		size_t n = 0;
-
-		if (!any)
-			read_part(e, i, NULL, 0, &n);
-		any |= n > 0;
-		if (any)
-			add_part(e, i);
+	for (size_t i = e->n_parts; i-- > 0 && !e->is_known && (may_crash || !n);) {
+		read_part(e, i, NULL, 0, &n);
+		if (e->n_read > EVENTS_MAX)
+			break;
+	}
+	e->n_read = 0;
+	for (size_t i = e->n_parts; i-- > 0 && n && e->n_lines < CRASH_EVENTS;) {
+		add_part(e, i);
 		if (e->n_read > EVENTS_MAX)
 			break;
 	}
@@ -163,7 +179,7 @@ static bool has_programs(const struct kymo_reader *reader)
 }
 
 /*
- * Makes the query for the program's events, of which the dump of its files says nothing about its
+ * Makes the query for the program's events, of which those about its files say nothing about its
  * end. In a trace without contexts, they are all.
  */
 static int make_query(struct ending *e, int64_t vpid, struct kymo_query **ret_query)
@@ -175,7 +191,7 @@ static int make_query(struct ending *e, int64_t vpid, struct kymo_query **ret_qu
 	if (!r && has_programs(e->reader))
 		r = kymo_query_filter(*ret_query, filter, NULL);
 	if (!r)
-		r = kymo_query_events(*ret_query, "!kymo_statedump:*");
+		r = kymo_query_events(*ret_query, "!kymo_statedump:*,!kymo_lib:*");
 	if (!r)
 		r = kymo_query_column(*ret_query, "$ctx.vtid", KYMO_INT64, &e->tid_column);
 	if (!r)
