@@ -355,10 +355,10 @@ enum ky_kernel_mode {
 
 /*
  * Sent to a successor of the daemon: RETIRED of each set without a FORGET; ADOPT_LOG for each
- * trace's metadata log that a RING_SET brought, with its descriptor: the trace goes on if it has no
- * set now; ADOPT for each set that was not retired, with the same three descriptors; then ADOPTED,
- * with the session's memory. The conversation continues after it. A successor that does not know
- * the consumer's session answers with QUIT.
+ * trace's metadata log that RING_SET or ADOPT_LOG brought, with its descriptor: the trace goes on
+ * if it has no set now; ADOPT for each set that was not retired, with the same three descriptors;
+ * then ADOPTED, with the session's memory. The conversation continues after it. A successor that
+ * does not know the consumer's session answers with QUIT.
  *
  * The daemon sends ADOPT_LOG, too: to a consumer that begins, for each trace of the session, before
  * RING_SET.
